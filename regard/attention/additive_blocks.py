@@ -1,0 +1,270 @@
+"""Additive attention in blocks of PyTorch operations: the portable twin of the C kernel.
+
+Forward and backward hold the tanh of one block of (query, key) pairs at a time, in one buffer that
+every block uses again. Backward is written by hand: with t = tanh(query + key),
+
+    d_query[q] = w Σ_k d_s (1 - t²),  d_key[k] = w Σ_q d_s (1 - t²),  d_w = Σ_qk d_s t
+
+Of the softmax only the log of each row's sum is kept, and the weights are computed again
+(Dao et al., 2022, https://arxiv.org/abs/2205.14135).
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.attention.native import refuse
+
+PAIRS_AT_ONCE = 1 << 18
+"""Elements of a block: a megabyte of float32, which stays in the second-level cache."""
+
+
+class Seen(NamedTuple):
+    """Which keys each query may look at: spans of keys, a mask, both or neither."""
+
+    start: Int[Tensor, "b q"] | None = None
+    stop: Int[Tensor, "b q"] | None = None
+    mask: Bool[Tensor, "m #q k"] | None = None
+    mask_of: Int[Tensor, "b"] | None = None
+    """Which of the m masks a batch element has."""
+
+    def block(self, batch: slice, queries: slice, keys: slice) -> Tensor | None:
+        """The mask [b, q, k] of one block, or None where everything is seen."""
+        seen = None
+        if self.start is not None and self.stop is not None:
+            at = torch.arange(keys.start, keys.stop, device=self.start.device)
+            seen = at >= self.start[batch, queries, None]
+            seen &= at < self.stop[batch, queries, None]
+        if self.mask is not None and self.mask_of is not None:
+            rows = queries if self.mask.shape[1] > 1 else slice(None)
+            mask = self.mask[self.mask_of[batch], rows, keys]
+            seen = mask if seen is None else seen & mask
+        return seen
+
+    def key_ranges(self, queries: list[slice], keys: int) -> list[tuple[int, int]]:
+        """For each slice of queries the keys that any of them, in any batch element, may see."""
+        if self.start is None or self.stop is None or self.start.is_meta:
+            return [(0, keys)] * len(queries)
+        empty = self.start >= self.stop
+        starts = self.start.masked_fill(empty, keys).amin(0)
+        stops = self.stop.masked_fill(empty, 0).amax(0)
+        return [
+            (max(int(starts[rows].min()), 0), min(int(stops[rows].max()), keys)) for rows in queries
+        ]
+
+
+class _Block(NamedTuple):
+    batch: slice
+    queries: slice
+    keys: range
+    """From first to last key that is seen, in steps of a block."""
+
+
+def _slices(length: int, size: int) -> list[slice]:
+    """About equal slices of at most `size`."""
+    count = -(-length // max(size, 1))
+    return [slice(i * length // count, (i + 1) * length // count) for i in range(count)]
+
+
+def _blocks(batch: int, queries: int, keys: int, hidden: int, seen: Seen) -> Iterator[_Block]:
+    at_once = max(1, PAIRS_AT_ONCE // max(hidden, 1))
+    width = min(keys, at_once)
+    rows = _slices(queries, at_once // width)
+    together = at_once // (width * queries) if len(rows) == 1 else 1
+    ranges = seen.key_ranges(rows, keys)
+    for elements in _slices(batch, together):
+        for row, (first, last) in zip(rows, ranges, strict=True):
+            yield _Block(elements, row, range(first, max(first, last), width))
+
+
+def _inner(keys: range) -> Iterator[slice]:
+    for first in keys:
+        yield slice(first, min(first + keys.step, keys.stop))
+
+
+class _Tanh:
+    """tanh(query + key) of one block after the other, [b, q, k, a], in one buffer."""
+
+    def __init__(self, query: Tensor, key: Tensor, seen: Seen) -> None:
+        self.query, self.key, self.seen = query, key, seen
+        self.buffer = query.new_empty(0)
+        anything_hidden = seen.start is not None or seen.mask is not None
+        self.poisoned = anything_hidden and not (_finite(query) and _finite(key))
+
+    def __call__(self, block: _Block, keys: slice) -> tuple[Tensor, Tensor | None]:
+        """The block, and which of its pairs are seen; pairs that are not may hold anything."""
+        query = self.query[block.batch, block.queries, None]
+        key = self.key[block.batch, None, keys]
+        shape = torch.broadcast_shapes(query.shape, key.shape)
+        if self.buffer.numel() < shape.numel():
+            self.buffer = query.new_empty(shape.numel())
+        t = self.buffer[: shape.numel()].view(shape)
+        torch.add(query, key, out=t)
+        t.tanh_()
+        seen = self.seen.block(block.batch, block.queries, keys)
+        if self.poisoned and seen is not None:
+            t.masked_fill_(~seen.unsqueeze(-1), 0.0)
+        return t, seen
+
+
+def _finite(tensor: Tensor) -> bool:
+    return tensor.is_meta or bool(torch.isfinite(tensor).all())
+
+
+def _weighted_sum(weights: Tensor, items: Tensor, finite: bool) -> Tensor:
+    """weights [b, m, n] @ items [b, n, v]; a weight of zero hides even NaN and infinity."""
+    if finite:
+        return weights @ items
+    rows = [
+        torch.where(row.unsqueeze(-1) == 0, 0.0, row.unsqueeze(-1) * items).sum(1)
+        for row in weights.unbind(1)
+    ]
+    return torch.stack(rows, 1)
+
+
+def _project(t: Tensor, weight: Tensor) -> Tensor:
+    return (t.flatten(0, 2) @ weight).view(t.shape[:3])
+
+
+def _spread(
+    d_s: Tensor, t: Tensor, block: _Block, keys: slice, sums: tuple[Tensor, Tensor, Tensor]
+) -> None:
+    """Adds the gradients of one block to the sums of query, key and weight; overwrites t.
+
+    The factor w is left for the end, and Σ d_s (1 - t²) is Σ d_s - Σ d_s t².
+    """
+    query, key, weight = sums
+    weight.addmv_(t.flatten(0, 2).mT, d_s.reshape(-1))
+    squares = torch.mul(t, t, out=t)
+    query[block.batch, block.queries] += d_s.sum(2, keepdim=True)
+    query[block.batch, block.queries] -= (d_s.unsqueeze(-2) @ squares).squeeze(-2)
+    by_key = d_s.mT.contiguous()
+    key[block.batch, keys] += by_key.sum(2, keepdim=True)
+    key[block.batch, keys] -= (by_key.unsqueeze(-2) @ squares.transpose(1, 2)).squeeze(-2)
+
+
+def _shape(query: Tensor, key: Tensor) -> tuple[int, int, int, int]:
+    return query.shape[0], query.shape[1], key.shape[1], query.shape[2]
+
+
+def _pairs(query: Tensor, key: Tensor) -> int:
+    return query.shape[0] * query.shape[1] * key.shape[1]
+
+
+class _Refuse(torch.autograd.Function):
+    """Passes first gradients on; a second differentiation is an error with words."""
+
+    @staticmethod
+    def forward(ctx: Any, count: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(tensor.clone() for tensor in tensors[:count])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        refuse()
+
+
+def _first_only(gradients: tuple[Tensor, ...], *inputs: Tensor) -> tuple[Tensor, ...]:
+    if not torch.is_grad_enabled():
+        return gradients
+    result: tuple[Tensor, ...] = _Refuse.apply(  # type: ignore[no-untyped-call]
+        len(gradients), *gradients, *inputs
+    )
+    return result
+
+
+class BlockScores(torch.autograd.Function):
+    """[b, q, a], [b, k, a], [a] → [b, q, k], all of one dtype."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
+        """The scores."""
+        ctx.save_for_backward(query, key, weight)
+        scores = query.new_empty(query.shape[0], query.shape[1], key.shape[1])
+        tanh = _Tanh(query, key, Seen())
+        if _pairs(query, key):
+            for block in _blocks(*_shape(query, key), Seen()):
+                for keys in _inner(block.keys):
+                    t, _ = tanh(block, keys)
+                    scores[block.batch, block.queries, keys] = _project(t, weight)
+        return scores
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        """The gradients of query, key and weight."""
+        query, key, weight = ctx.saved_tensors
+        with torch.no_grad():
+            sums = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(weight)
+            tanh = _Tanh(query, key, Seen())
+            if _pairs(query, key):
+                for block in _blocks(*_shape(query, key), Seen()):
+                    for keys in _inner(block.keys):
+                        t, _ = tanh(block, keys)
+                        d_s = gradient[block.batch, block.queries, keys]
+                        _spread(d_s, t, block, keys, sums)
+            gradients = sums[0].mul_(weight), sums[1].mul_(weight), sums[2]
+        return _first_only(gradients, gradient, query, key, weight)
+
+
+class BlockAttention(torch.autograd.Function):
+    """[b, q, a], [b, k, a], [a], [b, k, v] and the parts of `Seen` → [b, q, v], of one dtype."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, weight: Tensor, value: Tensor, *parts: Tensor | None
+    ) -> Float[Tensor, "b q v"]:
+        """The output; a query that may look nowhere gets zeros."""
+        seen = Seen(*parts)
+        output = query.new_zeros(*query.shape[:2], value.shape[2])
+        log_sum = query.new_full(query.shape[:2], float("-inf"))
+        tanh, finite = _Tanh(query, key, seen), _finite(value)
+        blocks = _blocks(*_shape(query, key), seen) if _pairs(query, key) else ()
+        for batch, queries, keys in blocks:
+            if not keys:
+                continue
+            scores = query.new_empty(*query[batch, queries].shape[:2], keys.stop - keys.start)
+            for part in _inner(keys):
+                t, visible = tanh(_Block(batch, queries, keys), part)
+                s = scores[..., part.start - keys.start : part.stop - keys.start]
+                s.copy_(_project(t, weight))
+                if visible is not None:
+                    s.masked_fill_(~visible, float("-inf"))
+            top = scores.amax(-1, keepdim=True)
+            top.masked_fill_(top == float("-inf"), 0.0)
+            weights = scores.sub_(top).exp_()
+            total = weights.sum(-1, keepdim=True)
+            summed = _weighted_sum(weights, value[batch, keys.start : keys.stop], finite)
+            output[batch, queries] = summed / total.masked_fill(total == 0, 1.0)
+            log_sum[batch, queries] = (top + total.log()).squeeze(-1)
+        ctx.save_for_backward(query, key, weight, value, *parts, output, log_sum)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        """The gradients of query, key, weight and value."""
+        query, key, weight, value, *parts, output, log_sum = ctx.saved_tensors
+        seen = Seen(*parts)
+        with torch.no_grad():
+            sums = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(weight)
+            d_value = torch.zeros_like(value)
+            delta = (gradient * output).sum(-1, keepdim=True)
+            tanh, finite = _Tanh(query, key, seen), _finite(gradient)
+            blocks = _blocks(*_shape(query, key), seen) if _pairs(query, key) else ()
+            for block in blocks:
+                batch, queries, _ = block
+                for keys in _inner(block.keys):
+                    t, visible = tanh(block, keys)
+                    weights = _project(t, weight).sub_(log_sum[batch, queries, None]).exp_()
+                    d_s = gradient[batch, queries] @ value[batch, keys].mT
+                    d_s.sub_(delta[batch, queries]).mul_(weights)
+                    if visible is not None:
+                        weights.masked_fill_(~visible, 0.0)
+                        d_s.masked_fill_(~visible, 0.0)
+                    d_value[batch, keys] += _weighted_sum(
+                        weights.mT, gradient[batch, queries], finite
+                    )
+                    _spread(d_s, t, block, keys, sums)
+            gradients = sums[0].mul_(weight), sums[1].mul_(weight), sums[2], d_value
+        return *_first_only(gradients, gradient, query, key, weight, value), *[None] * 4

@@ -1,0 +1,148 @@
+"""The arguments of one call to `attend`, checked: names resolved, shapes agreed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.attention import masks, normalizers, scores
+from regard.attention.masks import Mask
+from regard.attention.normalizers import Normalizer
+from regard.attention.scores import Score
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What `attend` works with once everything is known to fit."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Mask | None
+    score: Score
+    normalize: Normalizer
+    bias: Tensor | None
+    softcap: float | None
+    dropout: float
+    need_weights: bool
+    shape: tuple[int, ...]
+    """The shape of the scores, [*b, q, k]."""
+    group: int
+    """How many query heads share a key head."""
+
+
+def check(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Mask | Tensor | None = None,
+    *,
+    score: str | Score = "scaled_dot",
+    normalize: str | Normalizer = "softmax",
+    bias: Tensor | None = None,
+    softcap: float | None = None,
+    dropout: float = 0.0,
+    need_weights: bool = True,
+) -> Arguments:
+    """The arguments as `attend` wants them, or a ValueError that names the shapes."""
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if tensor.ndim < 2:
+            raise ValueError(f"{name} needs at least two axes, [.., n, size]; got {_of(tensor)}")
+        if not tensor.is_floating_point():
+            raise ValueError(f"{name} holds floating-point numbers; got {tensor.dtype}")
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(
+            f"key and value pair up, but there are {key.shape[-2]} keys in {_of(key)} and "
+            f"{value.shape[-2]} values in {_of(value)}"
+        )
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(f"dropout is a probability from 0 to less than 1; got {dropout}")
+    if softcap is not None and softcap <= 0.0:
+        raise ValueError(f"softcap is a positive number; got {softcap}")
+    group = _group(query, key, value)
+    batch = _batch(query, key, value, group)
+    shape = (*batch, query.shape[-2], key.shape[-2])
+    lazy = None if mask is None else masks.as_mask(mask)
+    if isinstance(lazy, masks.Given):
+        shape = _fit("mask", lazy.values, shape)
+    if bias is not None:
+        shape = _fit("bias", bias, shape)
+        closed = torch.isneginf(bias.detach())
+        if closed.any():  # a bias of -inf is a mask, and rows of it are empty rows
+            lazy = masks.Given(~closed) if lazy is None else lazy & ~closed
+            bias = bias.masked_fill(closed, 0.0)
+    return Arguments(
+        query=query,
+        key=key,
+        value=value,
+        mask=lazy,
+        score=scores.named(score),
+        normalize=normalizers.named(normalize),
+        bias=bias,
+        softcap=softcap,
+        dropout=dropout,
+        need_weights=need_weights,
+        shape=shape,
+        group=group,
+    )
+
+
+def share_heads(tensor: Tensor, group: int) -> Tensor:
+    """Each key head once for every query head of its group."""
+    return tensor if group == 1 else tensor.repeat_interleave(group, dim=-3)
+
+
+def _of(tensor: Tensor) -> str:
+    return str(list(tensor.shape))
+
+
+def _group(query: Tensor, key: Tensor, value: Tensor) -> int:
+    """Query heads to a key head; heads stand on the third axis from the end, behind a batch."""
+    if min(query.ndim, key.ndim, value.ndim) < 4 or key.shape[-3] in (1, query.shape[-3]):
+        return 1
+    heads, shared = query.shape[-3], key.shape[-3]
+    if query.shape[-3] == 1:
+        return 1
+    if heads % shared or value.shape[-3] != shared:
+        raise ValueError(
+            f"{heads} query heads cannot share {shared} key heads and {value.shape[-3]} value "
+            f"heads: got query {_of(query)}, key {_of(key)}, value {_of(value)}; the number of "
+            f"query heads must be a multiple of the others, and those the same"
+        )
+    return heads // shared
+
+
+def _batch(query: Tensor, key: Tensor, value: Tensor, group: int) -> tuple[int, ...]:
+    leading = query.shape[:-2]
+    if group == 1 and leading == key.shape[:-2] == value.shape[:-2]:
+        return tuple(leading)
+    try:
+        return np.broadcast_shapes(leading, _spread(key, group), _spread(value, group))
+    except ValueError:
+        raise ValueError(
+            f"query {_of(query)}, key {_of(key)} and value {_of(value)} have no common batch: "
+            f"their leading axes must be equal or 1 (fewer key heads than query heads need four "
+            f"axes, [b, h, n, size])"
+        ) from None
+
+
+def _spread(tensor: Tensor, group: int) -> tuple[int, ...]:
+    """The leading axes once each key head stands for its group of query heads."""
+    leading = tuple(tensor.shape[:-2])
+    return leading if group == 1 else (*leading[:-1], leading[-1] * group)
+
+
+def _fit(what: str, tensor: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        both = np.broadcast_shapes(tensor.shape, shape)
+    except ValueError:
+        both = torch.Size()
+    if both[-2:] != shape[-2:]:
+        raise ValueError(
+            f"{what} of shape {_of(tensor)} does not broadcast with scores of shape "
+            f"{list(shape)} = [.., queries, keys]"
+        )
+    if what == "bias" and not tensor.is_floating_point():
+        raise ValueError(f"bias is added to the scores and is floating-point; got {tensor.dtype}")
+    return tuple(both)

@@ -1,0 +1,110 @@
+"""Positions: attention alone does not see order; each of these tells it, in its own place.
+
+`sinusoids` and `Learned` are added to the vectors, `rotate` turns queries and keys, and
+`linear_bias` is a bias on the scores.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+def sinusoids(
+    length: int,
+    width: int,
+    *,
+    offset: int = 0,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+) -> Float[Tensor, "t w"]:
+    """Sines and cosines of the position: sin(p/10000^(2i/w)) and cos of the same, interleaved.
+
+    Vaswani et al., 2017, https://arxiv.org/abs/1706.03762
+
+    >>> sinusoids(2, 4)
+    tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+            [0.8415, 0.5403, 0.0100, 0.9999]])
+    """
+    if width % 2:
+        raise ValueError(f"sinusoids come in pairs: the width must be even; got {width}")
+    angle = _angles(length, width, offset, 10000.0, device)
+    pairs = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
+    return pairs.to(dtype or torch.get_default_dtype())
+
+
+class Learned(nn.Module):
+    """A learned vector a position, up to a largest length."""
+
+    def __init__(self, max_length: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(max_length, width))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def forward(self, length: int, offset: int = 0) -> Float[Tensor, "t w"]:
+        """The vectors of positions offset … offset + length - 1."""
+        if offset + length > self.weight.shape[0]:
+            raise ValueError(
+                f"positions are learned up to {self.weight.shape[0]}; asked for {offset + length}: "
+                f"cut the text, or train with a larger max_length"
+            )
+        return self.weight[offset : offset + length]
+
+
+def rotate(
+    vectors: Float[Tensor, "*b t d"], *, offset: int = 0, base: float = 10000.0
+) -> Float[Tensor, "*b t d"]:
+    """Rotary positions: turn each pair of features by an angle that grows with the position.
+
+    The dot product of a rotated query and a rotated key depends on their distance alone.
+
+    Su et al., 2021, https://arxiv.org/abs/2104.09864
+    """
+    size = vectors.shape[-1]
+    if size % 2:
+        raise ValueError(f"rotary turns pairs of features: the size must be even; got {size}")
+    angle = _angles(vectors.shape[-2], size, offset, base, vectors.device)
+    cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
+    even, odd = vectors[..., 0::2], vectors[..., 1::2]
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+
+def linear_bias(
+    heads: int,
+    queries: int,
+    keys: int,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+) -> Float[Tensor, "h q k"]:
+    """ALiBi: -slope · |distance|, a slope a head; positions are aligned to the end.
+
+    Press, Smith and Lewis, 2022, https://arxiv.org/abs/2108.12409
+
+    >>> linear_bias(2, 2, 2)
+    tensor([[[-0.0000, -0.0625],
+             [-0.0625, -0.0000]],
+            [[-0.0000, -0.0039],
+             [-0.0039, -0.0000]]])
+    """
+    slope = torch.tensor(slopes(heads), device=device)
+    query = torch.arange(keys - queries, keys, device=device)
+    distance = (query[:, None] - torch.arange(keys, device=device)).abs()
+    return (-slope[:, None, None] * distance).to(dtype or torch.get_default_dtype())
+
+
+def slopes(heads: int) -> list[float]:
+    """A geometric series from 2^(-8/h); other head counts than powers of two fill in between."""
+    power = 2 ** math.floor(math.log2(heads))
+    first = [2.0 ** (-8.0 * (i + 1) / power) for i in range(power)]
+    between = [2.0 ** (-4.0 * (2 * i + 1) / power) for i in range(heads - power)]
+    return first + between
+
+
+def _angles(
+    length: int, width: int, offset: int, base: float, device: torch.device | None
+) -> Float[Tensor, "t half"]:
+    position = torch.arange(offset, offset + length, dtype=torch.float64, device=device)
+    frequency = base ** (-torch.arange(0, width, 2, dtype=torch.float64, device=device) / width)
+    return position[:, None] * frequency

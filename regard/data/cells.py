@@ -1,0 +1,70 @@
+"""What a cell of a table may hold: a text, labels, or the words or tags of a sentence."""
+
+from collections.abc import Sequence
+
+from regard.data.columns import Role
+from regard.data.lines import LINE_LIMIT, normal
+from regard.errors import RegardError
+
+
+def text_cell(value: object, role: Role, where: str) -> str | None:
+    """The text of a cell, stripped; empty if there is none, None if it is too long to be taken."""
+    if value is None:
+        return ""
+    if isinstance(value, (bool, int, float)):
+        return str(value)
+    if not isinstance(value, str):
+        kind = type(value).__name__
+        raise RegardError(f"{where}: a {kind} in the {role.option} column: expected text")
+    if len(value) > LINE_LIMIT:
+        return None
+    return normal(_sound(value, where)).strip()
+
+
+def text_cells(
+    values: tuple[object, ...] | None, roles: Sequence[Role], where: str
+) -> list[str | None]:
+    """The texts of one row: all None if the row was too long, all empty if it was empty."""
+    if not values:
+        return [None if values is None else ""] * len(roles)
+    return [text_cell(value, role, where) for value, role in zip(values, roles, strict=True)]
+
+
+def label_cell(value: object, role: Role, where: str, separator: str | None) -> tuple[str, ...]:
+    """The labels of a cell: a list of them, one, or several with a separator between."""
+    if isinstance(value, (list, tuple)):
+        texts = [text_cell(part, role, where) for part in value]
+    else:
+        whole = text_cell(value, role, where)
+        texts = [*whole.split(separator)] if whole and separator else [whole]
+    labels = [text.strip() for text in texts if text is not None]
+    if len(labels) < len(texts):
+        raise RegardError(f"{where}: a label of over {LINE_LIMIT} characters")
+    if "" in labels or (not labels and not isinstance(value, (list, tuple))):
+        raise RegardError(f"{where}: no label: expected one in the {role.option} column")
+    return tuple(dict.fromkeys(labels))
+
+
+def word_cell(value: object, role: Role, where: str) -> tuple[str, ...] | None:
+    """The words (or tags) of a cell: a list of them, or a text with blanks between."""
+    if not isinstance(value, (list, tuple)):
+        text = text_cell(value, role, where)
+        return None if text is None else tuple(text.split())
+    words = [text_cell(part, role, where) for part in value]
+    if any(word is None for word in words):
+        return None
+    if not all(words):
+        raise RegardError(f"{where}: an empty string in the list of the {role.option} column")
+    return tuple(str(word) for word in words)
+
+
+def _sound(text: str, where: str) -> str:
+    """JSON can spell characters that no text file holds."""
+    if "\0" in text:
+        raise RegardError(f"{where}: NUL character: is this a text?")
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise RegardError(f"{where}: half a character (a lone surrogate) in a text") from error
+    return text

@@ -1,0 +1,257 @@
+"""Corpora larger than memory: tokenised once into Arrow files that are mapped, never loaded."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from io import BufferedIOBase
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from regard.data.sources import Source
+from regard.errors import RegardError
+
+CHUNK = 2048
+_KEY = b"regard"
+_Item = TypeVar("_Item")
+
+Row = Mapping[str, Any]
+"""Columns by name: a sequence of int, an array of numbers [t, d], an int, a float or a text."""
+
+
+class Corpus:
+    """A table on disk: rows of token sequences, vectors, numbers and texts.
+
+    The file is mapped into memory, so the machine keeps of it what it has room for; the process
+    owns nothing but the lengths that are asked for.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            reader = pa.ipc.open_file(pa.memory_map(str(path)))
+            stored = json.loads((reader.schema.metadata or {})[_KEY])
+            last = reader.num_record_batches - 1
+            chunks = [reader.get_batch(i) for i in range(last)]
+            facts = json.loads(reader.get_batch_with_custom_metadata(last).custom_metadata[_KEY])
+            self._size: int = stored["chunk"]
+        except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as error:
+            what = (str(error).splitlines() or [""])[0]
+            raise RegardError(f"{path}: not a corpus of Regard ({what})") from error
+        self.fingerprint: str = stored["fingerprint"]
+        self.facts: dict[str, Any] = facts
+        self.columns: tuple[str, ...] = tuple(reader.schema.names)
+        self._length: int = sum(chunk.num_rows for chunk in chunks)
+        self._views = {name: [_view(c.column(name)) for c in chunks] for name in self.columns}
+
+    def __len__(self) -> int:
+        return self._length
+
+    def lengths(self, column: str) -> np.ndarray:
+        """The length of each sequence of a column, int32 [n]."""
+        parts = [np.diff(view.offsets) for view in self._views[column]]
+        return np.concatenate([np.zeros(0, np.int32), *parts]).astype(np.int32)
+
+    def rows(self, indices: Iterable[int]) -> dict[str, list[Any]]:
+        """The chosen rows, column by column: arrays for sequences, plain values for the others."""
+        chosen = [divmod(int(i), self._size) for i in indices]
+        return {
+            name: [views[chunk][row] for chunk, row in chosen]
+            for name, views in self._views.items()
+        }
+
+    def column(self, name: str) -> Iterator[Any]:
+        """The values of one column, in order."""
+        for view in self._views[name]:
+            for row in range(len(view)):
+                yield view[row]
+
+    def stream(self, column: str) -> "Stream":
+        """All sequences of a column end to end."""
+        return Stream([view.values for view in self._views[column]])
+
+
+class Stream:
+    """Pieces of one long sequence, sliced as if they were one array."""
+
+    def __init__(self, parts: Sequence[np.ndarray]) -> None:
+        self._parts = [part for part in parts if len(part)]
+        self._starts = np.cumsum([0] + [len(part) for part in self._parts])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __getitem__(self, place: slice) -> np.ndarray:
+        start, stop, _ = place.indices(len(self))
+        first = int(np.searchsorted(self._starts, start, "right")) - 1
+        found: list[np.ndarray] = []
+        for begin, part in zip(self._starts[first:], self._parts[first:], strict=False):
+            if begin >= stop:
+                break
+            found.append(part[max(start - int(begin), 0) : stop - int(begin)])
+        return np.concatenate(found) if found else np.zeros(0, np.int32)
+
+
+class _Lists:
+    """A column of sequences: one array of values and the places where each begins."""
+
+    def __init__(self, array: Any) -> None:
+        self.offsets: np.ndarray = array.offsets.to_numpy()
+        inner = array.values
+        if pa.types.is_fixed_size_list(inner.type):
+            width = inner.type.list_size
+            self.values: np.ndarray = inner.values.to_numpy().reshape(-1, width)
+        else:
+            self.values = inner.to_numpy()
+        self.offsets = self.offsets - self.offsets[0] if self.offsets[0] else self.offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+
+class _Scalars:
+    """A column of single values."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, row: int) -> Any:
+        return self._array[row].as_py()
+
+
+def _view(array: Any) -> Any:
+    return _Lists(array) if pa.types.is_list(array.type) else _Scalars(array)
+
+
+def write(
+    path: Path,
+    rows: Iterable[Row],
+    fingerprint: str = "",
+    facts: Callable[[], Mapping[str, Any]] = dict,
+    chunk: int = CHUNK,
+) -> Corpus:
+    """Write rows to a corpus file, a chunk at a time, and open it.
+
+    The file appears whole or not at all. `facts` is called after the last row; what it returns
+    (anything JSON holds, such as the summary of the reading) is kept in the file.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise RegardError(f"{path}: cannot be written ({error.strerror or error})") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _write(file, iter(rows), {"fingerprint": fingerprint, "chunk": chunk}, facts, path)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        raise RegardError(f"{path}: cannot be written ({error.strerror or error})") from error
+    finally:
+        if os.path.exists(part):
+            os.unlink(part)
+    return Corpus(path)
+
+
+def reuse(
+    path: Path,
+    rows: Callable[[], Iterable[Row]],
+    fingerprint: str | None,
+    facts: Callable[[], Mapping[str, Any]] = dict,
+) -> Corpus:
+    """The corpus at `path` if it has this fingerprint; otherwise it is written anew.
+
+    Without a fingerprint (standard input) nothing can be reused.
+    """
+    if fingerprint is not None and path.exists():
+        try:
+            known = Corpus(path)
+        except RegardError:
+            known = None
+        if known is not None and known.fingerprint == fingerprint:
+            return known
+    return write(path, rows(), fingerprint or "", facts)
+
+
+def fingerprint(sources: Iterable[Source], *options: object) -> str | None:
+    """A hash of the inputs (paths, sizes, times of change) and of all that decides the rows, such
+    as the tokenizer's fingerprint; None if an input cannot be known unread."""
+    files = [source.fingerprint() for source in sources]
+    if any(file is None for file in files):
+        return None
+    return sha256(json.dumps([files, options], sort_keys=True).encode()).hexdigest()
+
+
+def in_chunks(items: Iterable[_Item], size: int = CHUNK) -> Iterator[list[_Item]]:
+    """Lists of `size` items, the last one shorter.
+
+    >>> list(in_chunks("abcde", 2))
+    [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk
+
+
+def _write(
+    file: BufferedIOBase,
+    rows: Iterator[Row],
+    stored: dict[str, Any],
+    facts: Callable[[], Mapping[str, Any]],
+    path: Path,
+) -> None:
+    first = next(rows, None)
+    if first is None:
+        raise RegardError(f"{path}: no examples to write")
+    fields = [pa.field(name, _type(value, name)) for name, value in first.items()]
+    schema = pa.schema(fields, metadata={_KEY: json.dumps(stored)})
+    with pa.ipc.new_file(file, schema) as writer:
+        for chunk in in_chunks(chain([first], rows), stored["chunk"]):
+            columns = [_column([row[f.name] for row in chunk], f.type) for f in schema]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+        # An empty last batch carries the facts, which are not known before the rows have passed.
+        nothing = pa.record_batch([pa.array([], f.type) for f in schema], schema=schema)
+        writer.write_batch(nothing, custom_metadata={_KEY: json.dumps(facts())})
+
+
+def _type(value: Any, name: str) -> Any:
+    if isinstance(value, str):
+        return pa.string()
+    if isinstance(value, (bool, int, np.integer)):
+        return pa.int64()
+    if isinstance(value, (float, np.floating)):
+        return pa.float64()
+    array = np.asarray(value)
+    if array.ndim == 1:
+        return pa.list_(pa.float32() if array.dtype.kind == "f" and len(array) else pa.int32())
+    if array.ndim == 2:
+        return pa.list_(pa.list_(pa.float32(), array.shape[1]))
+    raise ValueError(f"column {name!r}: shape {array.shape} is neither [t] nor [t, d]")
+
+
+def _column(values: list[Any], kind: Any) -> Any:
+    if not pa.types.is_list(kind):
+        return pa.array(values, kind)
+    offsets = np.cumsum([0] + [len(value) for value in values], dtype=np.int32)
+    inner = kind.value_type
+    if pa.types.is_fixed_size_list(inner):
+        shape = (0, inner.list_size)
+        flat = np.concatenate([np.zeros(shape), *(np.reshape(v, (-1, shape[1])) for v in values)])
+        held = pa.array(flat.astype(np.float32).ravel())
+        return pa.ListArray.from_arrays(
+            pa.array(offsets), pa.FixedSizeListArray.from_arrays(held, inner.list_size), type=kind
+        )
+    flat = np.concatenate([np.asarray(value) for value in values])
+    whole = pa.array(flat.astype(inner.to_pandas_dtype()))
+    return pa.ListArray.from_arrays(pa.array(offsets), whole, type=kind)

@@ -1,0 +1,136 @@
+"""What became of every line: read, empty, too long, duplicated, kept; by file and in all."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
+from hashlib import blake2b
+
+from regard.errors import RegardError
+
+_PROBES = 4
+
+
+@dataclass(slots=True)
+class Counts:
+    """Counts of examples: `read = empty + long + kept`; the other three lie outside that sum.
+
+    `duplicated` examples are kept; `skipped` lines are comments and document marks; `cut` counts
+    the places where a line of running text over the limit was cut in two.
+    """
+
+    read: int = 0
+    empty: int = 0
+    long: int = 0
+    kept: int = 0
+    duplicated: int = 0
+    skipped: int = 0
+    cut: int = 0
+
+    def __str__(self) -> str:
+        words = {"long": "too long", "cut": "cut at the line limit", "skipped": "comments skipped"}
+        parts = [(f.name, getattr(self, f.name)) for f in fields(self)]
+        shown = [p for p in parts if p[1] or p[0] in ("read", "kept")]
+        return ", ".join(f"{n:,} {words.get(name, name)}" for name, n in shown)
+
+
+class Seen:
+    """A Bloom filter: whether a text was met before, in memory that does not grow (Bloom 1970).
+
+    With m bits, k probes and n texts a new one passes for old with probability
+    (1 - exp(-kn/m))^k: below one in a million at two million texts.
+
+    >>> seen = Seen()
+    >>> seen.add("a"), seen.add("b"), seen.add("a")
+    (False, False, True)
+    """
+
+    def __init__(self, bits: int = 1 << 28) -> None:
+        self._bits = bits
+        self._table = bytearray(bits // 8)
+
+    def add(self, text: str) -> bool:
+        """Remember `text`; True if it was there already."""
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8 * _PROBES).digest()
+        known = True
+        for probe in range(_PROBES):
+            place = int.from_bytes(digest[8 * probe : 8 * probe + 8], "little") % self._bits
+            byte, bit = place >> 3, 1 << (place & 7)
+            if not self._table[byte] & bit:
+                known = False
+                self._table[byte] |= bit
+        return known
+
+
+@dataclass(slots=True)
+class Summary:
+    """The counts of one reading, file by file, and what a user should be told about it.
+
+    >>> summary = Summary()
+    >>> [summary.admit("a.txt", text) for text in ("one", "", None, "one")]
+    [True, False, False, True]
+    >>> print(summary)
+    4 read, 1 empty, 1 too long, 2 kept, 1 duplicated
+    """
+
+    files: dict[str, Counts] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    seen: Seen = field(default_factory=Seen, repr=False, compare=False)
+
+    def of(self, name: str) -> Counts:
+        """The counts of one file."""
+        if name not in self.files:
+            self.files[name] = Counts()
+        return self.files[name]
+
+    def admit(self, name: str, *texts: str | None) -> bool:
+        """Count one example of file `name`; False if a text is empty, or too long (None)."""
+        counts = self.of(name)
+        counts.read += 1
+        if any(text is None for text in texts):
+            counts.long += 1
+            return False
+        if not all(texts):
+            counts.empty += 1
+            return False
+        counts.kept += 1
+        counts.duplicated += self.seen.add("\t".join(texts))  # type: ignore[arg-type]
+        return True
+
+    def too_long(self, where: str) -> None:
+        """Move an example that was kept (its `where`) to the too long ones."""
+        counts = self.of(where.rpartition(":")[0])
+        counts.kept -= 1
+        counts.long += 1
+
+    @property
+    def total(self) -> Counts:
+        """The counts over all files."""
+        names = [f.name for f in fields(Counts)]
+        return Counts(**{n: sum(getattr(c, n) for c in self.files.values()) for n in names})
+
+    def require(self, least: int = 2, purpose: str = "to train and to validate") -> None:
+        """Raise unless at least `least` examples were kept."""
+        total, names = self.total, _listed(self.files)
+        if total.kept == 0:
+            raise RegardError(f"{names}: nothing to learn from ({total})")
+        if total.kept < least:
+            some = "only one example" if total.kept == 1 else f"only {total.kept} examples"
+            raise RegardError(f"{names}: {some}, at least {least} are needed {purpose} ({total})")
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values for a JSON file."""
+        files = {name: asdict(counts) for name, counts in self.files.items()}
+        return {"total": asdict(self.total), "files": files, "notes": list(self.notes)}
+
+    def __str__(self) -> str:
+        return "; ".join([str(self.total), *self.notes])
+
+
+def _listed(names: Iterable[str], most: int = 3) -> str:
+    """Names for a message: the first few, and how many more.
+
+    >>> _listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    known = list(names)
+    more = f" and {len(known) - most} more" if len(known) > most else ""
+    return ", ".join(known[:most]) + more

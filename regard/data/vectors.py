@@ -1,0 +1,82 @@
+"""Word vectors from a file: GloVe text (`.txt`), word2vec and fastText text (`.vec`), or gzip."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from regard.data.lines import lines
+from regard.data.sources import resolve
+from regard.errors import RegardError
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """Vectors [n, d] for n words in order (zeros where unknown), and which were found."""
+
+    matrix: np.ndarray
+    found: np.ndarray
+
+    @property
+    def coverage(self) -> float:
+        """The share of words that have a vector."""
+        return float(self.found.mean()) if len(self.found) else 0.0
+
+
+def read_vectors(path: str | Path, words: Sequence[str]) -> WordVectors:
+    """The vectors of `words`: as spelled, else in lower case.
+
+    Pennington et al. 2014 (https://aclanthology.org/D14-1162) and Mikolov et al. 2013 wrote one
+    word and its numbers a line; the latter begins with a line of two counts.
+    """
+    (source,) = resolve(path)
+    wanted = set(words) | {word.lower() for word in words}
+    vectors: dict[str, np.ndarray] = {}
+    width = 0
+    for number, line in lines(source):
+        where = f"{source.name}:{number}"
+        if line is None:
+            raise RegardError(f"{where}: a line of over a megabyte: is this a file of vectors?")
+        text = line.strip(" ")
+        if not text or (number == 1 and _counts(text)):
+            continue
+        separator = "\t" if " " not in text and "\t" in text else " "
+        if not width:
+            width = len(text.split(separator)) - 1
+        # GloVe has words that contain spaces, so the numbers are counted from the right.
+        word, *numbers = text.rsplit(separator, width)
+        if len(numbers) != width or not width or not word:
+            raise RegardError(f"{where}: {len(numbers)} numbers after the word, {width} before")
+        if word in wanted and word not in vectors:
+            vectors[word] = _numbers(numbers, where)
+    if not width:
+        raise RegardError(
+            f"{source.name}: no vectors: expected a word and its numbers in each line"
+        )
+    return _matrix(words, vectors, width)
+
+
+def _counts(text: str) -> bool:
+    parts = text.split()
+    return len(parts) == 2 and all(part.isdecimal() for part in parts)
+
+
+def _numbers(parts: list[str], where: str) -> np.ndarray:
+    try:
+        values = np.array(parts, dtype=np.float32)
+    except ValueError as error:
+        raise RegardError(f"{where}: not a number ({str(error).rpartition(': ')[2]})") from error
+    if not np.isfinite(values).all():
+        raise RegardError(f"{where}: not a finite number")
+    return values
+
+
+def _matrix(words: Sequence[str], vectors: dict[str, np.ndarray], width: int) -> WordVectors:
+    matrix = np.zeros((len(words), width), dtype=np.float32)
+    found = np.zeros(len(words), dtype=bool)
+    for i, word in enumerate(words):
+        vector = vectors.get(word, vectors.get(word.lower()))
+        if vector is not None:
+            matrix[i], found[i] = vector, True
+    return WordVectors(matrix, found)

@@ -1,0 +1,151 @@
+"""Where to read and write in a memory: the addressing equations of the NTM and the DNC.
+
+Pure functions of tensors. A memory has k slots of width w, which are the keys of attention; h heads
+look at them. Weights say how much of a head's attention each slot has: they are not negative, and
+sum to one (NTM) or to one at most (DNC).
+
+NTM: Graves, Wayne & Danihelka 2014, https://arxiv.org/abs/1410.5401.
+DNC: Graves et al. 2016, https://doi.org/10.1038/nature20101 (equations in its Methods).
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention import attend, scores
+from regard.attention.scores import Score
+
+SHORT = 1e-3
+
+
+def similarity(
+    query: Float[Tensor, "*b q w"], key: Float[Tensor, "*b k w"]
+) -> Float[Tensor, "*b q k"]:
+    """q·k / (‖q‖ ‖k‖) with ‖x‖ = √(|x|² + 10⁻⁶): the cosine, which fades where a slot is empty.
+
+    Slots that were hardly written to are no exception in a memory, and the direction of what they
+    hold is made of rounding errors. The plain cosine counts it in full, and its gradient, 1/|k|,
+    drowns the others in noise.
+    """
+    return (query / _length(query)) @ (key / _length(key)).mT
+
+
+def content_weights(
+    key: Float[Tensor, "b h w"],
+    memory: Float[Tensor, "b k w"],
+    strength: Float[Tensor, "b h"],
+    score: str | Score = similarity,
+) -> Float[Tensor, "b h k"]:
+    """Slots that resemble the key: softmaxₖ(β · score(key, memory[k])).
+
+    This is attention with the head's key as the query and the slots as keys and values. Both
+    papers take the cosine for score.
+    """
+    fit = scores.named(score)
+    sharpened = attend(key, memory, memory, score=lambda q, k: strength[..., None] * fit(q, k))
+    weights = sharpened.weights
+    assert weights is not None  # they were asked for
+    return weights
+
+
+def interpolate(
+    content: Float[Tensor, "b h k"], previous: Float[Tensor, "b h k"], gate: Float[Tensor, "b h"]
+) -> Float[Tensor, "b h k"]:
+    """g · content + (1 − g) · previous: look anew, or start from the last place (NTM)."""
+    return torch.lerp(previous, content, gate[..., None])
+
+
+def shift(
+    weights: Float[Tensor, "b h k"], distances: Float[Tensor, "b h s"]
+) -> Float[Tensor, "b h k"]:
+    """Circular convolution, w̃[i] = Σⱼ w[j] s[(i − j) mod k]: move along the slots (NTM).
+
+    `distances` is a distribution over the s = 2r + 1 moves from −r to +r.
+    """
+    reach = distances.shape[-1] // 2
+    moves = zip(range(-reach, reach + 1), distances.unbind(-1), strict=True)
+    moved = [weights.roll(move, -1) * share[..., None] for move, share in moves]
+    return torch.stack(moved).sum(0)
+
+
+def sharpen(
+    weights: Float[Tensor, "b h k"], sharpness: Float[Tensor, "b h"]
+) -> Float[Tensor, "b h k"]:
+    """w[i]^γ / Σⱼ w[j]^γ with γ ≥ 1: undo the blur of a soft shift (NTM).
+
+    Weights are divided by their maximum first, which cancels out, so that the largest power is 1
+    and the sum cannot vanish, however large γ is. Zeros stay zeros.
+    """
+    largest = weights.detach().amax(-1, keepdim=True)
+    relative = weights / torch.where(largest > 0, largest, 1)
+    powers = relative ** sharpness[..., None]
+    total = powers.sum(-1, keepdim=True)
+    return powers / torch.where(total > 0, total, 1)
+
+
+def erase_and_add(
+    memory: Float[Tensor, "b k w"],
+    weights: Float[Tensor, "b h k"],
+    erase: Float[Tensor, "b h w"],
+    add: Float[Tensor, "b h w"],
+) -> Float[Tensor, "b k w"]:
+    """M[k] · Πₕ (1 − wₕ[k] eₕ) + Σₕ wₕ[k] aₕ: all heads erase, then all heads add."""
+    kept = 1 - weights[..., None] * erase[..., None, :]
+    return memory * kept.prod(1) + weights.mT @ add
+
+
+def retention(free: Float[Tensor, "b h"], read: Float[Tensor, "b h k"]) -> Float[Tensor, "b k"]:
+    """ψ[k] = Πₕ (1 − fₕ readₕ[k]): what was not set free after the last reading (DNC)."""
+    return (1 - free[..., None] * read).prod(1)
+
+
+def update_usage(
+    usage: Float[Tensor, "b k"], write: Float[Tensor, "b k"], retained: Float[Tensor, "b k"]
+) -> Float[Tensor, "b k"]:
+    """u′ = (u + w − u · w) · ψ: used if it was or was written to, and was not set free (DNC).
+
+    It lies between 0 and 1; the clamp removes what rounding may leave beyond, since allocation
+    would turn it into negative weights.
+    """
+    return ((usage + write * (1 - usage)) * retained).clamp(0, 1)
+
+
+def allocation(usage: Float[Tensor, "b k"]) -> Float[Tensor, "b k"]:
+    """The least used slots: a[φⱼ] = (1 − u[φⱼ]) Π_{i<j} u[φᵢ], φ in ascending usage (DNC).
+
+    All weight on a free slot if there is one (the first of several), little anywhere if all are in
+    use. As in the paper, the gradient ignores that the order may change.
+    """
+    ascending, order = usage.sort(dim=-1, stable=True)
+    used_before = torch.cat([torch.ones_like(ascending[:, :1]), ascending[:, :-1]], -1).cumprod(-1)
+    return torch.zeros_like(usage).scatter(-1, order, (1 - ascending) * used_before)
+
+
+def update_precedence(
+    precedence: Float[Tensor, "b k"], write: Float[Tensor, "b k"]
+) -> Float[Tensor, "b k"]:
+    """p′ = (1 − Σₖ w[k]) p + w: how much each slot was the last one written to (DNC)."""
+    return (1 - write.sum(-1, keepdim=True)).clamp(min=0) * precedence + write
+
+
+def update_links(
+    links: Float[Tensor, "b k k"], precedence: Float[Tensor, "b k"], write: Float[Tensor, "b k"]
+) -> Float[Tensor, "b k k"]:
+    """L′[i, j] = (1 − w[i] − w[j]) L[i, j] + w[i] p[j], L[i, i] = 0 (DNC).
+
+    How much slot i was written right after slot j; `precedence` is that of before this write.
+    """
+    into, out_of = write[:, :, None], write[:, None, :]
+    updated = (1 - into - out_of).clamp(min=0) * links + into * precedence[:, None, :]
+    return updated - torch.diag_embed(updated.diagonal(dim1=1, dim2=2))
+
+
+def follow_links(
+    links: Float[Tensor, "b k k"], read: Float[Tensor, "b h k"]
+) -> tuple[Float[Tensor, "b h k"], Float[Tensor, "b h k"]]:
+    """(L · read, Lᵀ · read): what was written after, and before, the slots read last (DNC)."""
+    return read @ links.mT, read @ links
+
+
+def _length(vectors: Float[Tensor, "*b w"]) -> Float[Tensor, "*b 1"]:
+    return (vectors.square().sum(-1, keepdim=True) + SHORT**2).sqrt()

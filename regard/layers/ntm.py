@@ -1,0 +1,112 @@
+"""The memory of the neural Turing machine: heads that search by content or move by place."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.scores import Score
+from regard.layers.addressing import content_weights, erase_and_add, interpolate, sharpen, shift
+
+
+class NTMState(NamedTuple):
+    """What passes from step to step: the slots, and where the heads last read and wrote."""
+
+    memory: Float[Tensor, "b k w"]
+    read: Float[Tensor, "b h k"]
+    write: Float[Tensor, "b h k"]
+
+
+class Heads(NamedTuple):
+    """How each head finds its place."""
+
+    key: Float[Tensor, "b h w"]
+    """What to look for."""
+    strength: Float[Tensor, "b h"]
+    """β ≥ 0: how exactly."""
+    gate: Float[Tensor, "b h"]
+    """g: 1 = by content, 0 = from where the head was."""
+    distances: Float[Tensor, "b h s"]
+    """A distribution over the moves −r … +r."""
+    sharpness: Float[Tensor, "b h"]
+    """γ ≥ 1: how much the result is sharpened."""
+
+
+class NTMInterface(NamedTuple):
+    """All that a controller says to the memory at one step."""
+
+    read: Heads
+    write: Heads
+    erase: Float[Tensor, "b h w"]
+    add: Float[Tensor, "b h w"]
+
+
+@dataclass(frozen=True)
+class NTM:
+    """Content and location addressing with erase and add.
+
+    The heads write first, then read what stands there.
+
+    Graves, Wayne & Danihelka 2014, https://arxiv.org/abs/1410.5401.
+    """
+
+    slots: int
+    width: int
+    read_heads: int
+    write_heads: int
+    reach: int = 1
+    """How far a head may move in one step, in either direction."""
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The parts of the interface vector."""
+        moves = 2 * self.reach + 1
+        heads = self.read_heads + self.write_heads
+        return {
+            "key": (heads, self.width),
+            "strength": (heads,),
+            "gate": (heads,),
+            "distances": (heads, moves),
+            "sharpness": (heads,),
+            "erase": (self.write_heads, self.width),
+            "add": (self.write_heads, self.width),
+        }
+
+    def interface(self, parts: dict[str, Tensor]) -> NTMInterface:
+        """Raw numbers of any size, brought to where each part of the interface lives."""
+        heads = Heads(
+            key=parts["key"],
+            strength=F.softplus(parts["strength"]),
+            gate=parts["gate"].sigmoid(),
+            distances=parts["distances"].softmax(-1),
+            sharpness=1 + F.softplus(parts["sharpness"]),
+        )
+        return NTMInterface(
+            read=Heads(*(part[:, : self.read_heads] for part in heads)),
+            write=Heads(*(part[:, self.read_heads :] for part in heads)),
+            erase=parts["erase"].sigmoid(),
+            add=parts["add"],
+        )
+
+    def initial(self, batch: int, device: torch.device, dtype: torch.dtype) -> NTMState:
+        """An empty memory, with all heads at the first slot."""
+        memory = torch.zeros(batch, self.slots, self.width, device=device, dtype=dtype)
+        read = memory.new_zeros(batch, self.read_heads, self.slots)
+        write = memory.new_zeros(batch, self.write_heads, self.slots)
+        read[..., 0] = write[..., 0] = 1
+        return NTMState(memory, read, write)
+
+    def step(self, interface: NTMInterface, state: NTMState, score: str | Score) -> NTMState:
+        """Write, then look where to read."""
+        write = _address(interface.write, state.memory, state.write, score)
+        memory = erase_and_add(state.memory, write, interface.erase, interface.add)
+        return NTMState(memory, _address(interface.read, memory, state.read, score), write)
+
+
+def _address(heads: Heads, memory: Tensor, previous: Tensor, score: str | Score) -> Tensor:
+    content = content_weights(heads.key, memory, heads.strength, score)
+    gated = interpolate(content, previous, heads.gate)
+    return sharpen(shift(gated, heads.distances), heads.sharpness)

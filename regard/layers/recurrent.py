@@ -1,0 +1,199 @@
+"""Recurrent layers: Elman, GRU and LSTM, as one step and as an encoder of whole sequences.
+
+The state is a tuple, (hidden,) or (hidden, cell) for the LSTM, with the batch first.
+
+Elman, 1990, https://doi.org/10.1207/s15516709cog1402_1; Hochreiter and Schmidhuber, 1997,
+https://doi.org/10.1162/neco.1997.9.8.1735; Cho et al., 2014, https://arxiv.org/abs/1406.1078
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from regard.errors import unknown
+from regard.layers.sizes import expect_size
+
+State = tuple[Tensor, ...]
+
+STEPS: dict[str, type[nn.RNNCell | nn.GRUCell | nn.LSTMCell]] = {
+    "elman": nn.RNNCell,
+    "gru": nn.GRUCell,
+    "lstm": nn.LSTMCell,
+}
+SEQUENCES: dict[str, type[nn.RNN | nn.GRU | nn.LSTM]] = {
+    "elman": nn.RNN,
+    "gru": nn.GRU,
+    "lstm": nn.LSTM,
+}
+
+
+class Encoded(NamedTuple):
+    """The state at each position, and the last state of each layer, both directions joined."""
+
+    states: Float[Tensor, "b t s"]
+    last: tuple[Float[Tensor, "b l s"], ...]
+
+
+class Cell(nn.Module):
+    """One step of a recurrent network: h_t = tanh(W_e x_t + W_h h_{t-1} + b), or its gated kin.
+
+    >>> cell = Cell(3, 5, "lstm")
+    >>> hidden, memory = cell(torch.randn(2, 3), cell.initial(torch.zeros(2, 5)))
+    >>> hidden.shape
+    torch.Size([2, 5])
+    """
+
+    def __init__(self, input_size: int, hidden: int, kind: str = "gru") -> None:
+        super().__init__()
+        if kind not in STEPS:
+            raise ValueError(unknown("cell", kind, STEPS))
+        self.kind = kind
+        self.step = STEPS[kind](input_size, hidden)
+
+    def initial(
+        self, hidden: Float[Tensor, "b h"], memory: Float[Tensor, "b h"] | None = None
+    ) -> State:
+        """The state that begins with this hidden vector.
+
+        An LSTM also has a memory cell: the one given, or else the hidden vector too.
+        """
+        expect_size("the hidden vector", hidden, self.step.hidden_size)
+        if self.kind == "lstm":
+            return hidden, hidden if memory is None else memory
+        if memory is not None:
+            raise ValueError(f"only an lstm begins with a memory cell; this is {self.kind}")
+        return (hidden,)
+
+    def forward(self, inputs: Float[Tensor, "b w"], state: State) -> State:
+        """The next state; its first part is the hidden vector."""
+        expect_size("the input", inputs, self.step.input_size)
+        if self.kind == "lstm":
+            return tuple(self.step(inputs, state))
+        return (self.step(inputs, state[0]),)
+
+
+class Encoder(nn.Module):
+    """A recurrent network over whole sequences, in one direction or in both.
+
+    Padding changes nothing: sequences are packed, so that the backward direction begins at each
+    one's own end. States of both directions are joined.
+
+    Schuster and Paliwal, 1997, https://doi.org/10.1109/78.650093
+
+    >>> encoder = Encoder(3, 5)
+    >>> states, (last,) = encoder(torch.randn(2, 7, 3), torch.tensor([7, 4]))
+    >>> states.shape, last.shape
+    (torch.Size([2, 7, 10]), torch.Size([2, 1, 10]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden: int,
+        *,
+        cell: str = "gru",
+        layers: int = 1,
+        bidirectional: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        """Make the network.
+
+        Args:
+            input_size: size of the vectors that come in.
+            hidden: size of the state of one direction.
+            cell: elman, gru or lstm.
+            layers: how many, one on the other.
+            bidirectional: also read from the end; states are then twice as large.
+            dropout: between layers, in training; the last one's states are left whole.
+        """
+        super().__init__()
+        if cell not in SEQUENCES:
+            raise ValueError(unknown("cell", cell, SEQUENCES))
+        self.layers = layers
+        self.directions = 2 if bidirectional else 1
+        self.size = hidden * self.directions
+        self.network = SEQUENCES[cell](
+            input_size,
+            hidden,
+            layers,
+            batch_first=True,
+            bidirectional=bidirectional,
+            dropout=dropout if layers > 1 else 0.0,
+        )
+
+    def forward(
+        self,
+        inputs: Float[Tensor, "b t w"],
+        lengths: Int[Tensor, "b"] | None = None,
+        state: State | None = None,
+    ) -> Encoded:
+        """Read the sequences.
+
+        Args:
+            inputs: the vectors of each sequence, padded behind its end.
+            lengths: how many of them are real, 0 included; all, unless given. States behind the
+                end are zero, and the last state is that at the end.
+            state: where to begin, as `last` of an earlier call; zeros unless given. In one
+                direction, two calls equal one on the joined sequence.
+        """
+        expect_size("the input", inputs, self.network.input_size)
+        batch, time, _ = inputs.shape
+        before = self._zeros(inputs) if state is None else state
+        if inputs.shape[:2].numel() == 0:
+            return Encoded(inputs.new_zeros(batch, time, self.size), before)
+        if lengths is None:
+            states, last = self.network(inputs, self._inner(before))
+            return Encoded(states, self._outer(last))
+        _check_lengths(lengths, inputs)
+        empty = (lengths == 0).to(inputs.device)[:, None, None]
+        packed = pack_padded_sequence(
+            # A packed sequence has one step at least: an empty one takes it on zeros, in vain.
+            inputs.masked_fill(empty, 0.0),
+            lengths.clamp(min=1).cpu(),
+            batch_first=True,
+            enforce_sorted=False,
+        )
+        packed_states, last = self.network(packed, self._inner(before))
+        states, _ = pad_packed_sequence(packed_states, batch_first=True, total_length=time)
+        after = zip(before, self._outer(last), strict=True)
+        return Encoded(
+            states.masked_fill(empty, 0.0),
+            tuple(torch.where(empty, old, new) for old, new in after),
+        )
+
+    def _zeros(self, inputs: Tensor) -> State:
+        zeros = inputs.new_zeros(len(inputs), self.layers, self.size)
+        return (zeros, zeros) if self.network.mode == "LSTM" else (zeros,)
+
+    def _outer(self, last: Tensor | tuple[Tensor, Tensor]) -> State:
+        """[layers · directions, b, h] of torch as [b, layers, directions · h]."""
+        parts = last if isinstance(last, tuple) else (last,)
+        return tuple(
+            part.unflatten(0, (self.layers, self.directions)).permute(2, 0, 1, 3).flatten(2)
+            for part in parts
+        )
+
+    def _inner(self, state: State) -> Tensor | tuple[Tensor, ...]:
+        parts = tuple(
+            part.unflatten(2, (self.directions, -1)).permute(1, 2, 0, 3).flatten(0, 1).contiguous()
+            for part in state
+        )
+        return parts if len(parts) > 1 else parts[0]
+
+
+def _check_lengths(lengths: Tensor, inputs: Tensor) -> None:
+    batch, time, _ = inputs.shape
+    if lengths.shape != (batch,):
+        raise ValueError(
+            f"lengths of shape {list(lengths.shape)} for inputs of shape {list(inputs.shape)}: "
+            f"expected a number a sequence, [{batch}]"
+        )
+    low, high = int(lengths.min()), int(lengths.max())
+    if low < 0 or high > time:
+        raise ValueError(
+            f"lengths from {low} to {high} for inputs of shape {list(inputs.shape)}: expected "
+            f"0 to {time}"
+        )

@@ -1,0 +1,91 @@
+"""Alignment error rate, precision and recall of word alignments against sure and possible links.
+
+With A the links found, S the sure and P ⊇ S the possible gold links,
+
+    precision = |A ∩ P| / |A|     recall = |A ∩ S| / |S|
+    AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
+
+Och & Ney (2003), A Systematic Comparison of Various Statistical Alignment Models,
+https://aclanthology.org/J03-1002.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from regard.metrics.tally import Tally, ratio, same_count
+
+Link = tuple[int, int]
+
+_PHARAOH = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
+
+
+class GoldLinks(NamedTuple):
+    """Sure links, and possible ones (which contain the sure ones); (source, target) from zero."""
+
+    sure: frozenset[Link]
+    possible: frozenset[Link]
+
+
+def parse_pharaoh(line: str, first: int = 0) -> GoldLinks:
+    """One line of the Pharaoh format: `i-j` is a sure link, `ipj` or `i?j` a possible one.
+
+    `first` is the index of the first word in the file, 0 or 1; the result counts from zero.
+
+    >>> gold = parse_pharaoh("0-0 2p1")
+    >>> sorted(gold.sure), sorted(gold.possible)
+    ([(0, 0)], [(0, 0), (2, 1)])
+    """
+    sure: set[Link] = set()
+    possible: set[Link] = set()
+    for column, link in enumerate(line.split(), 1):
+        parts = _PHARAOH.fullmatch(link)
+        if parts is None:
+            raise ValueError(f"link {column} is {link!r}: expected i-j, or ipj or i?j if possible")
+        source, kind, target = int(parts[1]) - first, parts[2], int(parts[3]) - first
+        if source < 0 or target < 0:
+            raise ValueError(f"link {column} is {link!r}: words are counted from {first}")
+        (sure if kind == "-" else possible).add((source, target))
+    return GoldLinks(frozenset(sure), frozenset(sure | possible))
+
+
+def alignment_scores(
+    found: Sequence[Collection[Link]], gold: Sequence[GoldLinks]
+) -> dict[str, Tally]:
+    """Tallies of `aer`, `precision` and `recall` of the links found."""
+    same_count(found=found, gold=gold)
+    counts = np.asarray(
+        [_counts(set(links), *sentence) for links, sentence in zip(found, gold, strict=True)],
+        dtype=np.float64,
+    ).reshape(len(found), 4)
+    return {
+        "aer": Tally("AER", counts, _error_rate),
+        "precision": Tally("alignment precision", counts, _precision),
+        "recall": Tally("alignment recall", counts, _recall),
+    }
+
+
+def alignment_error_rate(found: Sequence[Collection[Link]], gold: Sequence[GoldLinks]) -> Tally:
+    """AER of the links found; lower is better."""
+    return alignment_scores(found, gold)["aer"]
+
+
+def _counts(
+    found: set[Link], sure: frozenset[Link], possible: frozenset[Link]
+) -> tuple[int, int, int, int]:
+    return len(found & sure), len(found & (possible | sure)), len(found), len(sure)
+
+
+def _precision(sums: Float[np.ndarray, "r 4"]) -> Float[np.ndarray, " r"]:
+    return ratio(sums[:, 1], sums[:, 2], empty=0.0)
+
+
+def _recall(sums: Float[np.ndarray, "r 4"]) -> Float[np.ndarray, " r"]:
+    return ratio(sums[:, 0], sums[:, 3], empty=0.0)
+
+
+def _error_rate(sums: Float[np.ndarray, "r 4"]) -> Float[np.ndarray, " r"]:
+    return 1 - ratio(sums[:, 0] + sums[:, 1], sums[:, 2] + sums[:, 3])

@@ -1,0 +1,43 @@
+"""Search for the best output, token by token, over any step function: it knows no model.
+
+>>> import torch
+>>> def step(tokens, state):  # one more token each time, then the end token 0
+...     likely = torch.where(state < 3, tokens + 1, 0)
+...     return torch.nn.functional.one_hot(likely, 5).float().log(), state + 1, None
+>>> greedy(step, torch.zeros(1), bos=1, eos=0, limit=9)[0].output
+[2, 3, 4]
+"""
+
+from regard.search.beam import beam
+from regard.search.forced import forced
+from regard.search.greedy import greedy
+from regard.search.hypotheses import Hypothesis
+from regard.search.penalties import (
+    LENGTH_PENALTIES,
+    Coverage,
+    LengthPenalty,
+    power,
+    unnormalised,
+    wu,
+)
+from regard.search.sampling import sample
+from regard.search.steps import PerSentence, Step, Weights, pinned, reorder
+
+__all__ = [
+    "LENGTH_PENALTIES",
+    "Coverage",
+    "Hypothesis",
+    "LengthPenalty",
+    "PerSentence",
+    "Step",
+    "Weights",
+    "beam",
+    "forced",
+    "greedy",
+    "pinned",
+    "power",
+    "reorder",
+    "sample",
+    "unnormalised",
+    "wu",
+]

@@ -1,0 +1,142 @@
+"""Sampling: draw each token from the model's distribution, sharpened or cut as wanted."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Float64, Int
+from torch import Tensor
+
+from regard.search.hypotheses import Hypothesis
+from regard.search.paths import Choose, follow
+from regard.search.penalties import LengthPenalty, unnormalised
+from regard.search.ranking import ranked
+from regard.search.steps import Limit, Look, Prefix, Start, Step, prepare, reorder
+
+
+@torch.no_grad()
+def sample(
+    step: Step,
+    state: Any,
+    *,
+    bos: int | Int[Tensor, " b"],
+    eos: int,
+    limit: Limit,
+    samples: int = 1,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    repetition_penalty: float = 1.0,
+    generator: torch.Generator | None = None,
+    length_penalty: LengthPenalty = unnormalised,
+    prefix: Prefix | None = None,
+    look: Look | None = None,
+) -> list[list[Hypothesis]]:
+    """Outputs drawn from the model, `samples` for each sentence, in the order they were drawn.
+
+    A token's log-probability is multiplied by `repetition_penalty` if it was produced before,
+    divided by `temperature` (0: the most likely token), kept if among the `top_k` (Fan et al.
+    2018, https://arxiv.org/abs/1805.04833) and if in the smallest set of most likely tokens that
+    holds `top_p` of the probability (Holtzman et al. 2020, https://arxiv.org/abs/1904.09751).
+    Log-probabilities in the result are the model's own, before all this.
+
+    The random numbers of a sentence are drawn before the search, so that sentences decoded in
+    order give the same outputs in batches of any size.
+    """
+    _check(samples, temperature, top_k, top_p, repetition_penalty)
+    start = prepare(state, bos, eos, limit, prefix, look)
+    b, device = len(start.tokens), start.tokens.device
+    choose = _drawing(
+        _uniforms(start, samples, generator), temperature, top_k, top_p, repetition_penalty
+    )
+    copies = torch.arange(b, device=device).repeat_interleave(samples)
+    paths = follow(step, reorder(state, copies), start.repeated(samples), choose, length_penalty)
+    return [paths[i * samples : (i + 1) * samples] for i in range(b)]
+
+
+def support(
+    scores: Float[Tensor, "n v"], top_k: int | None, top_p: float
+) -> tuple[Float64[Tensor, "n c"], Int[Tensor, "n c"] | None]:
+    """Probabilities (not yet normalised) of the tokens that may be drawn, and which they are.
+
+    None stands for all tokens in their own order. Among equals the lower token is kept.
+    """
+    tokens = None
+    if top_k is not None:
+        scores, tokens = ranked(scores, top_k)
+    elif top_p < 1:
+        scores, tokens = scores.sort(dim=1, descending=True, stable=True)
+    probabilities = scores.double().softmax(1)
+    if top_p < 1:
+        before = probabilities.cumsum(1) - probabilities
+        probabilities = probabilities.where(before < top_p, 0.0)
+    return probabilities, tokens
+
+
+def draw(
+    probabilities: Float64[Tensor, "n c"], uniforms: Float64[Tensor, " n"]
+) -> Int[Tensor, " n"]:
+    """The place where the cumulative distribution first exceeds a uniform number in [0, 1)."""
+    cumulative = probabilities.cumsum(1)
+    return torch.searchsorted(
+        cumulative, uniforms[:, None] * cumulative[:, -1:], right=True
+    ).squeeze(1)
+
+
+def _drawing(
+    uniforms: Float64[Tensor, "r t"],
+    temperature: float,
+    top_k: int | None,
+    top_p: float,
+    repetition_penalty: float,
+) -> Choose:
+    seen: list[Tensor] = []
+
+    def choose(
+        log_probabilities: Float[Tensor, "n v"],
+        position: int,
+        sentences: Int[Tensor, " n"],
+        tokens: Int[Tensor, " n"],
+    ) -> Int[Tensor, " n"]:
+        scores = log_probabilities
+        if repetition_penalty != 1:
+            if position == 0:
+                shape = len(uniforms), scores.shape[1]
+                seen.append(torch.zeros(shape, dtype=torch.bool, device=scores.device))
+            else:
+                seen[0][sentences, tokens] = True
+            scores = torch.where(seen[0][sentences], scores * repetition_penalty, scores)
+        most, best = scores.max(1, keepdim=True)
+        if temperature == 0:
+            return best.squeeze(1)
+        probabilities, kept = support((scores - most) / temperature, top_k, top_p)
+        place = draw(probabilities, uniforms[sentences, position])
+        return place if kept is None else kept.gather(1, place[:, None]).squeeze(1)
+
+    return choose
+
+
+def _uniforms(
+    start: Start, samples: int, generator: torch.Generator | None
+) -> Float64[Tensor, "r t"]:
+    device = torch.device("cpu") if generator is None else generator.device
+    numbers = torch.zeros(
+        len(start.tokens) * samples, start.longest, dtype=torch.float64, device=device
+    )
+    for row, limit in enumerate(start.limits.repeat_interleave(samples).tolist()):
+        numbers[row, :limit].uniform_(generator=generator)
+    return numbers.to(start.tokens.device)
+
+
+def _check(
+    samples: int, temperature: float, top_k: int | None, top_p: float, repetition_penalty: float
+) -> None:
+    wrong = {
+        f"samples must be at least 1, got {samples}": samples < 1,
+        f"temperature must be at least 0, got {temperature}": not temperature >= 0,
+        f"top_k must be at least 1, got {top_k}": top_k is not None and top_k < 1,
+        f"top_p must be above 0 and at most 1, got {top_p}": not 0 < top_p <= 1,
+        f"repetition_penalty must be above 0, got {repetition_penalty}": not repetition_penalty > 0,
+    }
+    for message, holds in wrong.items():
+        if holds:
+            raise ValueError(message)

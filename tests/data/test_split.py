@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.data import Labelled, Line, Pair, Summary, Tagged, read_pairs
+from regard.data.describe import describe
+from regard.data.split import key_of, split_by
+from regard.errors import RegardError
+
+
+@given(st.lists(st.text("abc", max_size=4), min_size=1, max_size=40), st.integers(0, 9))
+def test_shares_are_kept_and_equal_sources_stay_together(keys: list[str], seed: int) -> None:
+    distinct = len(set(keys))
+    if distinct < 3:
+        with pytest.raises(RegardError, match="cannot be split"):
+            split_by(keys, valid=0.2, test=0.3, seed=seed)
+        return
+    split = split_by(keys, valid=0.2, test=0.3, seed=seed)
+    parts = {key: split.part(key) for key in keys}
+    counts = [list(parts.values()).count(name) for name in ("train", "valid", "test")]
+    assert counts[1] == max(round(0.2 * distinct), 1)
+    assert counts[2] == max(round(0.3 * distinct), 1)
+    again = split_by(sorted(keys), valid=0.2, test=0.3, seed=seed)
+    assert {key: again.part(key) for key in keys} == parts
+
+
+def test_a_split_does_not_depend_on_order_and_is_capped() -> None:
+    keys = [f"sentence {i}" for i in range(5000)]
+    split = split_by(keys, valid=0.5, most=70)
+    assert sum(split.part(key) == "valid" for key in keys) == 70
+    assert split_by(keys[::-1], valid=0.5, most=70) == split
+    other = split_by(keys, valid=0.5, most=70, seed=1)
+    assert [other.part(k) for k in keys] != [split.part(k) for k in keys]
+    with pytest.raises(RegardError, match="leave none to train on"):
+        split_by(keys, valid=0.6, test=0.5)
+
+
+def test_what_stays_together() -> None:
+    frames = np.zeros((2, 3))
+    assert key_of(Pair("a", "b")) == key_of(Pair("a", "c")) == "a"
+    assert key_of(Labelled("x", ("y",))) == key_of(Line("x")) == "x"
+    assert key_of(Tagged(("a", "b"), ("O", "O"))) == "a b"
+    assert key_of(Labelled(frames, ("y",), "f:1")) == key_of(Tagged(frames, ("y",), "f:1")) == "f:1"
+
+
+def test_a_description(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("the cat\tle chat\nthe cat\tle chat\nthe dog runs\tx\n\n")
+    summary = Summary()
+    found = describe(read_pairs(tmp_path / "a.tsv", summary=summary), summary)
+    source, target = found.sides
+    assert (found.examples, source.name, target.name) == (3, "source", "target")
+    assert (source.words, source.vocabulary, source.once) == (7, 4, 2)
+    assert source.common[0] == ("the", 3)
+    assert (source.lengths[0], source.lengths[50], source.lengths[100]) == (2, 2, 3)
+    assert str(found.summary) == "4 read, 1 empty, 3 kept, 1 duplicated"
+
+
+def test_labels_are_counted() -> None:
+    rows = [Labelled("a", ("x",)), Labelled("b", ("y", "x")), Labelled(np.zeros((5, 2)), ("x",))]
+    found = describe(rows, Summary())
+    assert found.labels == [("x", 3), ("y", 1)]
+    assert found.sides[0].lengths[100] == 5
+    assert describe([Tagged(("a",), ("O",))], Summary()).labels == [("O", 1)]
+    assert describe([Line("a", "happy")], Summary()).labels == [("happy", 1)]
+    assert describe([], Summary()).examples == 0
