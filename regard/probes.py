@@ -151,11 +151,12 @@ def padding_gradient(subject: Subject) -> Deviation:
     inputs = subject.inputs
     axes = {axis for group in _groups(inputs) for axis in group}
     result, leaves = subject.record(inputs)
-    leaves = _having(leaves, inputs, axes)
+    leaves = _reachable(result, leaves, inputs, axes)
     found = []
     for name, gradient in subject.pull(result, inputs, leaves).items():
         inside = within(real(inputs), inputs.names(name), gradient.shape)
-        size = gradient.abs().masked_fill(inside, 0.0) / scale(gradient[inside])
+        size = gradient.abs().nan_to_num(nan=0.0).masked_fill(inside, 0.0)
+        size = size / scale(gradient[inside])
         found.append(furthest(size, inputs.names(name), f"gradient of {name}"))
     return worst_of(found)
 
@@ -177,14 +178,15 @@ def future_gradient(subject: Subject) -> Deviation:
     inputs = subject.inputs
     result, leaves = subject.record(inputs)
     pasts = list(_pasts(inputs, result))
-    leaves = _having(leaves, inputs, inputs.causal_axes)
+    leaves = _reachable(result, leaves, inputs, inputs.causal_axes)
     found = []
     for cut, past in pasts:
         for name, gradient in subject.pull(result, inputs, leaves, past).items():
             names = inputs.names(name)
             earlier = within(past, names, gradient.shape)
             later = within(real(inputs), names, gradient.shape) & ~earlier
-            size = gradient.abs().masked_fill(~later, 0.0) / scale(gradient[earlier])
+            size = gradient.abs().nan_to_num(nan=0.0).masked_fill(~later, 0.0)
+            size = size / scale(gradient[earlier])
             worst = furthest(size, names, f"gradient of {name}")
             found.append(worst.when(f"from outputs up to {cut}"))
     return worst_of(found)
@@ -353,7 +355,11 @@ def _pasts(inputs: Inputs, result: Result) -> Iterator[tuple[int, dict[str, Tens
         yield cut, {axis: time <= cut for axis, time in times.items()}
 
 
-def _having(leaves: dict[str, Tensor], inputs: Inputs, axes: Iterable[str]) -> dict[str, Tensor]:
+def _reachable(
+    result: Result, leaves: dict[str, Tensor], inputs: Inputs, axes: Iterable[str]
+) -> dict[str, Tensor]:
+    if not any(output.requires_grad for output in result.outputs.values()):
+        raise NotApplicable("the output carries no gradient")
     wanted = set(axes)
     having = {name: leaf for name, leaf in leaves.items() if wanted & set(inputs.names(name))}
     if not having:

@@ -13,15 +13,6 @@ TIME, WIDTH, HEADS = 7, 6, 2
 LEAK = {"padding content", "padding amount", "padding gradient"}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Tensors this small are slower in several threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def failures(report: Report) -> set[str]:
     return {finding.property for finding in report.failed}
 

@@ -11,15 +11,6 @@ TIME, WIDTH = 7, 6
 LEAK = {"padding content", "padding amount", "padding gradient"}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Tensors this small are slower in several threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def failures(report: Report) -> set[str]:
     return {finding.property for finding in report.failed}
 
@@ -63,6 +54,47 @@ def test_recurrent_encoder_with_two_outputs():
     report.raise_if_failed()
     assert report["empty rows"].where.startswith("an empty t is refused: RuntimeError: Length of")
     assert failures(check(Recurrent(packed=False), make_inputs)) == LEAK
+
+
+def test_causal_encoder_may_have_a_summary_of_all():
+    def make_inputs(batch, generator):
+        output = {"states": "b t w", "final": "b w"}
+        weights = {"summary": "b t", "each": "b t t"}
+        x = draw(batch, TIME, generator)
+        return Inputs({"x": x}, output=output, weights=weights, causal="t")
+
+    def encode(x, mask):
+        allowed = mask[:, None, :] & torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+        each = allowed / allowed.sum(-1, keepdim=True).clamp_min(1)
+        summary = mask / mask.sum(-1, keepdim=True).clamp_min(1)
+        return each, summary
+
+    class Encoded:
+        def __init__(self, x, each, summary):
+            self.output = {"states": each @ x, "final": (summary[:, None] @ x)[:, 0]}
+            self.weights = {"each": each, "summary": summary}
+
+    report = check(lambda x, mask: Encoded(x, *encode(x, mask)), make_inputs)
+    report.raise_if_failed()
+    assert all(report[name].status == "passed" for name in ("future", "weights on future"))
+
+    def to_the_end(x, mask):
+        each, summary = encode(x, mask)
+        return Encoded(x, summary[:, None, :].expand_as(each), summary)
+
+    expected = {"future", "future gradient", "weights on future"}
+    assert failures(check(to_the_end, make_inputs)) == expected
+
+
+def test_output_of_whole_numbers():
+    def make_inputs(batch, generator):
+        return Inputs({"x": draw(batch, TIME, generator)}, output="b t", causal="t")
+
+    report = check(lambda x: x.argmax(-1), make_inputs)
+    report.raise_if_failed()
+    assert report["padding gradient"].where == "the output carries no gradient"
+    expected = {"padding content", "padding amount", "future"}
+    assert failures(check(lambda x: x.argmax(-1).flip(1), make_inputs)) == expected
 
 
 def test_time_first_inputs():

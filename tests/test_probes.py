@@ -14,15 +14,6 @@ from regard.check import PROPERTIES, Finding, Inputs, Report, check
 TIME, SOURCE, WIDTH, HEADS, VOCABULARY = 7, 5, 6, 2, 23
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Tensors this small are slower in several threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def failures(report: Report) -> set[str]:
     return {finding.property for finding in report.failed}
 

@@ -19,7 +19,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 
-def local_mask(centre: Float[Tensor, "*b q"], keys: int, width: float) -> Bool[Tensor, "*b q k"]:
+def local_mask(
+    centre: Float[Tensor, "*b q"], keys: int, width: int | float
+) -> Bool[Tensor, "*b q k"]:
     """Open within `width` of the centre: |k - centre| ≤ width.
 
     >>> local_mask(torch.tensor([1.0]), 4, 1)
@@ -28,7 +30,9 @@ def local_mask(centre: Float[Tensor, "*b q"], keys: int, width: float) -> Bool[T
     return _distance(centre, keys).abs() <= width
 
 
-def local_bias(centre: Float[Tensor, "*b q"], keys: int, width: float) -> Float[Tensor, "*b q k"]:
+def local_bias(
+    centre: Float[Tensor, "*b q"], keys: int, width: int | float
+) -> Float[Tensor, "*b q k"]:
     """The logarithm of a Gaussian around the centre, -(k - centre)² / 2σ², with σ = width / 2."""
     return -2.0 * (_distance(centre, keys) / width) ** 2
 

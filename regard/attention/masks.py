@@ -51,8 +51,8 @@ class Mask:
         """The whole mask as a bool tensor that broadcasts with `shape` = (*b, q, k)."""
         return self.block(shape, range(shape[-2]), range(shape[-1]), device)
 
-    def over_heads(self) -> "Mask":
-        """The same mask for scores with a heads axis before queries and keys."""
+    def over_heads(self, axes: int) -> "Mask":
+        """The same mask for scores with so many axes, heads before queries and keys among them."""
         return self
 
     def draw(self, queries: int = 6, keys: int | None = None) -> str:
@@ -265,8 +265,9 @@ class Given(Mask):
     def batch(self) -> Shape:
         return tuple(self.values.shape[:-2])
 
-    def over_heads(self) -> Mask:
-        return Given(self.values.unsqueeze(-3)) if self.values.ndim > 2 else self
+    def over_heads(self, axes: int) -> Mask:
+        lacks_heads = 2 < self.values.ndim < axes
+        return Given(self.values.unsqueeze(-3)) if lacks_heads else self
 
     def draw(self, queries: int = 6, keys: int | None = None) -> str:
         """The mask as text at its own size."""
@@ -304,8 +305,8 @@ class And(Mask):
     def batch(self) -> Shape:
         return max(self.left.batch, self.right.batch, key=len)
 
-    def over_heads(self) -> Mask:
-        return And(self.left.over_heads(), self.right.over_heads())
+    def over_heads(self, axes: int) -> Mask:
+        return And(self.left.over_heads(axes), self.right.over_heads(axes))
 
     def __repr__(self) -> str:
         return f"{self.left!r} & {self.right!r}"
@@ -332,8 +333,8 @@ class Or(Mask):
     def batch(self) -> Shape:
         return max(self.left.batch, self.right.batch, key=len)
 
-    def over_heads(self) -> Mask:
-        return Or(self.left.over_heads(), self.right.over_heads())
+    def over_heads(self, axes: int) -> Mask:
+        return Or(self.left.over_heads(axes), self.right.over_heads(axes))
 
     def __repr__(self) -> str:
         return f"({self.left!r} | {self.right!r})"
@@ -354,8 +355,8 @@ class Not(Mask):
     def batch(self) -> Shape:
         return self.other.batch
 
-    def over_heads(self) -> Mask:
-        return Not(self.other.over_heads())
+    def over_heads(self, axes: int) -> Mask:
+        return Not(self.other.over_heads(axes))
 
     def __repr__(self) -> str:
         return f"~({self.other!r})"

@@ -28,7 +28,9 @@ class _Additive(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("mask_rows", "batch", "queries", "keys")),
         *((name, ctypes.c_int64) for name in ("hidden", "width")),
         *((name, ctypes.c_void_p) for name in ("scores", "output", "log_sum")),
-        *((name, ctypes.c_void_p) for name in ("output_gradient", "scores_gradient")),
+        ("output_gradient", ctypes.c_void_p),
+        *((f"gradient_{axis}", ctypes.c_int64) for axis in ("batch", "row", "column")),
+        ("scores_gradient", ctypes.c_void_p),
         *((name, ctypes.c_void_p) for name in ("query_gradient", "key_gradient")),
         *((name, ctypes.c_void_p) for name in ("value_gradient", "weight_gradient")),
     )
@@ -219,13 +221,14 @@ def attention_backward(
     log_sum: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, weight and value from that of the output."""
-    gradient, query, key, weight, value = _contiguous(gradient, query, key, weight, value)
+    query, key, weight, value = _contiguous(query, key, weight, value)
     output, log_sum = _contiguous(output, log_sum)
     gradients = (torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(value))
     seen = _seen(start, stop, mask, mask_of)
     call = _describe(query, key, weight, value, seen)
     call.output, call.log_sum = output.data_ptr(), log_sum.data_ptr()
     call.output_gradient = gradient.data_ptr()
+    call.gradient_batch, call.gradient_row, call.gradient_column = gradient.stride()
     weight_gradient = _run_backward(call, gradients, weight)
     return gradients[0], gradients[1], weight_gradient, gradients[2]
 

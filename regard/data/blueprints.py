@@ -26,9 +26,9 @@ GLUE = "\uffed"
 _PIECE = rf" ?{LETTER}+| ?{DIGIT}{{1,3}}| ?{MARK}+|\s+(?!\S)|\s"
 _TOUCHING = "|".join(
     [
-        rf"(?<={DIGIT})(?={LETTER})",
+        rf"(?<={DIGIT})(?=\p{{L}})",
         rf"(?<={LETTER})(?={DIGIT}|\p{{Han}})",
-        rf"(?<=\p{{Han}})(?={LETTER})",
+        r"(?<=\p{Han})(?=\p{L})",
         rf"(?<={UNSPACED})(?=[{UNSPACED}&&\p{{L}}])",
         r"(?<=\p{Hiragana})(?=\p{Katakana})",
         r"(?<=\p{Katakana})(?=\p{Hiragana})",
@@ -135,7 +135,7 @@ def _glue() -> list[normalizers.Normalizer]:
     return [
         normalizers.Replace(GLUE, "■"),
         normalizers.Replace(Regex(rf"(?<=\S)(?={MARK})"), f" {GLUE}"),
-        normalizers.Replace(Regex(rf"(?<={MARK})(?={LETTER}|{DIGIT})"), f"{GLUE} "),
+        normalizers.Replace(Regex(rf"(?<={MARK})(?=\p{{L}}|{DIGIT})"), f"{GLUE} "),
         normalizers.Replace(Regex(_TOUCHING), f" {GLUE}"),
     ]
 

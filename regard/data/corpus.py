@@ -56,7 +56,7 @@ class Corpus:
         parts = [np.diff(view.offsets) for view in self._views[column]]
         return np.concatenate([np.zeros(0, np.int32), *parts]).astype(np.int32)
 
-    def rows(self, indices: Iterable[int]) -> dict[str, list[Any]]:
+    def rows(self, indices: Sequence[int] | np.ndarray) -> dict[str, list[Any]]:
         """The chosen rows, column by column: arrays for sequences, plain values for the others."""
         chosen = [divmod(int(i), self._size) for i in indices]
         return {

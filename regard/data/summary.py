@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
 
+import numpy as np
+
 from regard.errors import RegardError
 
 _PROBES = 4
@@ -45,7 +47,8 @@ class Seen:
 
     def __init__(self, bits: int = 1 << 28) -> None:
         self._bits = bits
-        self._table = bytearray(bits // 8)
+        # Zeros of numpy's cost nothing before they are touched.
+        self._table = np.zeros(bits // 8, np.uint8).data
 
     def add(self, text: str) -> bool:
         """Remember `text`; True if it was there already."""

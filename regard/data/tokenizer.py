@@ -19,6 +19,7 @@ __all__ = ["BOS", "EOS", "PAD", "SPECIAL", "UNK", "Encoded", "Tokenizer"]
 class Encoded:
     """The tokens of a text: numbers, where each stands in the text, and what it looks like there.
 
+    A token that is nothing but the space that begins every text points at the first letter.
     `words` says which of the given words each token is of, if the text was given in words; offsets
     are then those inside the word.
     """

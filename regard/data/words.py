@@ -16,14 +16,14 @@ a dictionary. Each Chinese character does, and each run of Hiragana or of Kataka
 
 _WORD = "|".join(
     [
-        r"\p{Han}",
+        r"\p{Han}\p{M}*",
         r"[\p{Hiragana}ー]+",
         r"[\p{Katakana}ー]+",
         rf"[{UNSPACED}&&\p{{L}}]\p{{M}}*",
         rf"(?:(?!\p{{Han}}|\p{{Hiragana}}|\p{{Katakana}}|{UNSPACED}){LETTER})+",
-        rf"{DIGIT}+",
+        r"\p{N}[\p{N}\p{M}]*",
         r"\s+",
-        r"(.)\1*",
+        r"(.)\1*\p{M}*",
     ]
 )
 

@@ -177,7 +177,7 @@ class MultiHead(nn.Module):
             heads,
             share_heads(cache.key, group),
             share_heads(cache.value, group),
-            _over_heads(mask, query.ndim + 1),
+            None if mask is None else as_mask(mask).over_heads(query.ndim + 1),
             score=self.score,
             normalize=self.normalize,
             bias=bias,
@@ -195,11 +195,3 @@ def _heads(
     expect_size(what, vectors, projection.in_features)
     split: Tensor = projection(vectors).unflatten(-1, (heads, -1))
     return split.transpose(-2, -3)
-
-
-def _over_heads(mask: Mask | Tensor | None, axes: int) -> Mask | None:
-    """The mask for scores of so many axes, heads among them; one that has them all stays."""
-    if mask is None:
-        return None
-    lazy = as_mask(mask)
-    return lazy if isinstance(mask, Tensor) and mask.ndim == axes else lazy.over_heads()

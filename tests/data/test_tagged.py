@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data import Summary, read_tagged
+from regard.data import Summary, conll, read_tagged
 from regard.data.tags import Span, bio, bioes, fault, scheme, spans, to_bio, to_bioes
 from regard.errors import RegardError
 
@@ -80,7 +80,6 @@ def test_odd_spaces_belong_to_the_word(tmp_path: Path) -> None:
         ("\tO\n", {}, r"a.conll:1: no word"),
         ("Rome B-LOC\n", {"label": "3"}, r"no column 3 for --label: the line has 2"),
         ("Rome B-LOC\n", {"label": "ner"}, r"--label ner: CoNLL columns have no names"),
-        ("a O\n" * 100_001, {}, r"a.conll:1: 100,000 lines without a blank one"),
     ],
 )
 def test_malformed_columns(
@@ -89,6 +88,13 @@ def test_malformed_columns(
     (tmp_path / "a.conll").write_text(content)
     with pytest.raises(RegardError, match=message):
         read(tmp_path / "a.conll", **options)
+
+
+def test_a_file_without_blank_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conll, "LONGEST", 30)
+    (tmp_path / "a.conll").write_text("a O\n\n" + "a O\n" * 31)
+    with pytest.raises(RegardError, match=r"a.conll:3: 30 lines without a blank one"):
+        read(tmp_path / "a.conll")
 
 
 def test_tables_of_lists_that_do_not_match(tmp_path: Path) -> None:

@@ -106,3 +106,23 @@ def test_ranks_break_ties_by_token_then_beam(beams, vocabulary, k, random):
         assert got == [row[i] for i in order]
         possible = [i for i in order if row[i] > -float("inf")]
         assert at[: len(possible)] == possible
+
+
+@given(st.integers(1, 7), st.integers(0, 40), st.booleans(), st.integers(0, 10**6))
+def test_ranks_of_long_rows(k, more, coarse, seed):
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(3, 32 * 4 * (k + 1) + more, generator=generator)
+    scores = scores.round() if coarse else scores
+    scores[:, ::3] = -float("inf")
+    values, index = ranked(scores, k)
+    expected = scores.sort(dim=1, descending=True, stable=True)
+    assert torch.equal(values, expected.values[:, :k])
+    assert torch.equal(index, expected.indices[:, :k])
+
+
+@pytest.mark.parametrize("c", [7, 2003])
+def test_nothing_hides_a_nan(c):
+    scores = torch.randn(3, c)
+    scores[1, c // 2] = float("nan")
+    values, _ = ranked(scores, 5)
+    assert values[:, 0].isnan().tolist() == [False, True, False]

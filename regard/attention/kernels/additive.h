@@ -25,7 +25,8 @@ typedef struct {
     int64_t batch, queries, keys, hidden, width;
     float *scores;                   /* [b, queries, keys]; null: the output is wanted */
     float *output, *log_sum;         /* [b, queries, width], [b, queries] */
-    const float *output_gradient;    /* [b, queries, width] */
+    const float *output_gradient;    /* [b, queries, width], at these strides: often expanded */
+    int64_t gradient_batch, gradient_row, gradient_column;
     const float *scores_gradient;    /* [b, queries, keys], instead of output_gradient */
     float *query_gradient, *key_gradient, *value_gradient; /* like query, key, value */
     float *weight_gradient;          /* [b, chunks, hidden]: partial sums */

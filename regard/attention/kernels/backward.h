@@ -146,16 +146,28 @@ TARGET static void unpack(const float *from, int64_t stride, const float *weight
         for (int64_t i = 0; i < n; i++) to[i] += weight ? -2.0f * weight[i] * from[i] : from[i];
 }
 
-TARGET static int pack_rows(const Additive *p, Block *b, int64_t first, int64_t rows) {
-    const float *gradient = p->output_gradient + first * p->width;
+TARGET static int pack_rows(const Additive *p, Block *b, int64_t batch, int64_t query,
+                            int64_t rows) {
+    const int64_t first = batch * p->queries + query, column = p->gradient_column;
+    const float *from = p->output_gradient + batch * p->gradient_batch + query * p->gradient_row;
     const float *output = p->output + first * p->width;
-    for (int64_t r = 0; r < rows; r++) {
-        float delta = 0.0f;
-        for (int64_t i = 0; i < p->width; i++) delta += gradient[r * p->width + i] * output[r * p->width + i];
+    float odd = 0.0f;
+    for (int64_t r = 0; r < rows; r++, from += p->gradient_row, output += p->width) {
+        float *to = b->output_gradient + r * b->width, delta = 0.0f;
+        if (column == 1)
+            memcpy(to, from, (size_t)p->width * sizeof(float));
+        else
+            for (int64_t i = 0; i < p->width; i++) to[i] = from[i * column];
+        memset(to + p->width, 0, (size_t)(b->width - p->width) * sizeof(float));
+        for (int64_t i = 0; i < p->width; i++) delta += to[i] * output[i];
+        for (int64_t i = 0; i < b->width; i += LANES) {
+            Vector v = load(to + i) - load(to + i);
+            for (int l = 0; l < LANES; l++) odd += v[l];
+        }
         b->delta[r] = delta;
         b->log_sum[r] = p->log_sum[first + r];
     }
-    return pack_plain(gradient, rows, p->width, b->output_gradient, b->width);
+    return odd == 0.0f;
 }
 
 TARGET static void backward(const Additive *p, const Tile *t, float *weight_gradient,
@@ -180,7 +192,7 @@ TARGET static void backward(const Additive *p, const Tile *t, float *weight_grad
         int64_t from, to;
         key_range(p, t, q, rows, &from, &to);
         if (from >= to) continue;
-        if (!p->scores_gradient) calm = pack_rows(p, &b, first, rows);
+        if (!p->scores_gradient) calm = pack_rows(p, &b, t->batch, q, rows);
         memset(b.query_gradient, 0, (size_t)(rows * b.hidden) * sizeof(float));
         for (int64_t k = from; k < to; k += KEY_BLOCK) {
             const int64_t columns = least(KEY_BLOCK, to - k), row = t->batch * p->keys + k;

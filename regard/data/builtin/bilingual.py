@@ -7,9 +7,9 @@ sentences of more than 18 words; the test is made of just these, with words that
 from random import Random
 
 from regard.data.builtin.lexicon import lexicon
+from regard.data.builtin.parts import AlignedPair, Made, Sizes, distinct
 from regard.data.builtin.sentence_sampling import Sentences
 from regard.data.builtin.sentences import translated, words
-from regard.data.builtin.parts import AlignedPair, Made, Sizes, distinct
 
 LONGEST = 18
 """The most English words of a training sentence."""

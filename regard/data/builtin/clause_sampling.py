@@ -7,13 +7,14 @@ from regard.data.builtin.expressions import (
     FREQUENCIES,
     ON,
     PLACES,
+    PRONOUNS,
     SURFACES,
     TIMES,
     UNDER,
     standing_for,
 )
 from regard.data.builtin.lexicon import Adjective, Lexicon, Name, Noun, Verb, held_out
-from regard.data.builtin.phrase_sampling import PRONOUNS, Apart, Phrases
+from regard.data.builtin.phrase_sampling import Apart, Phrases
 from regard.data.builtin.phrases import NounPhrase, Pronoun
 from regard.data.builtin.verb_groups import BARE
 
@@ -38,12 +39,16 @@ class Clauses:
         self.taking = tuple(_taking(verb, words) for verb in (*words.transitive, *words.oblique))
         self.giving_verbs = tuple(_taking(verb, words) for verb in words.giving)
         self.doing = {
-            kind: tuple(verb for verb in words.transitive if kind in verb.objects and not verb.preposition)
+            kind: tuple(
+                verb for verb in words.transitive if kind in verb.objects and not verb.preposition
+            )
             for kind in words.nouns
         }
         self.living = tuple(verb for verb in words.intransitive if "animal" in verb.subjects)
         self.surfaces = tuple(noun for noun in phrases.nouns if noun.english in SURFACES)
-        self.describable = tuple(noun for noun in phrases.nouns if phrases.adjectives[noun.english][0])
+        self.describable = tuple(
+            noun for noun in phrases.nouns if phrases.adjectives[noun.english][0]
+        )
         self.personal = tuple(entry for entry in words.adjectives if "person" in entry.kinds)
 
     def statement(self, subject: Participant | None = None, tense: str = "") -> Clause:
@@ -255,7 +260,11 @@ class Clauses:
 
     def place(self, subject: Participant) -> Place:
         """Where, or with whom."""
-        animal = isinstance(subject, NounPhrase) and subject.noun.kind in ("animal", "food", "object")
+        animal = isinstance(subject, NounPhrase) and subject.noun.kind in (
+            "animal",
+            "food",
+            "object",
+        )
         if animal and self.surfaces and self.chance(0.4):
             surface = self.phrases.phrase(self.pick(self.surfaces), plural=False, definite=True)
             return Place(ON if self.chance(0.5) else UNDER, surface)

@@ -1,4 +1,4 @@
-"""English inflection: plurals, third person, past tense, and the article that hears its neighbour."""
+"""English inflection: plurals, third person, past tense, and *a* or *an*."""
 
 _VOWELS = frozenset("aeiou")
 

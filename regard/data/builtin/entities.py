@@ -24,7 +24,7 @@ def held_out_name(name: str) -> bool:
 
 
 class Entities:
-    """Draws names and fills frames with them; ``testing`` prefers names that training never sees."""
+    """Draws names and fills frames; ``testing`` prefers names that training never sees."""
 
     def __init__(self, random: Random, testing: bool) -> None:
         self.random, self.testing = random, testing
@@ -124,7 +124,9 @@ class Entities:
                 words.extend(span)
                 tags.extend([f"B-{kind}"] + [f"I-{kind}"] * (len(span) - 1))
             else:
-                words.append(f"{start}{self.random.choice(self.slots[slot])}{end}" if brace else part)
+                words.append(
+                    f"{start}{self.random.choice(self.slots[slot])}{end}" if brace else part
+                )
                 tags.append("O")
         for index, word in enumerate(words[:-1]):
             if word in ("a", "A") and tags[index] == "O":
@@ -151,7 +153,7 @@ class Entities:
 
 
 def sentences(sizes: Sizes, seed: int) -> Made:
-    """Training, validation and test sentences; a third of the test is longer than any in training."""
+    """Training, validation and test; a third of the test is longer than any training sentence."""
     random = Random(f"entities {seed}")
     plain, testing = Entities(random, testing=False), Entities(random, testing=True)
     known: set[str] = set()

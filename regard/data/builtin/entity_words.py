@@ -131,8 +131,8 @@ PLACE = """
     The jaguar escaped from the zoo of {L} ."""
 
 SLOTS = {
-    "job": """doctor teacher painter lawyer singer farmer nurse pilot chemist driver judge poet actor
-        baker carpenter photographer translator engineer journalist dentist""",
+    "job": """doctor teacher painter lawyer singer farmer nurse pilot chemist driver judge poet
+        actor baker carpenter photographer translator engineer journalist dentist""",
     "kin": "brother sister cousin uncle aunt mother father neighbour friend grandmother",
     "thing": """lamp watch bicycle violin camera jacket suitcase umbrella guitar mirror hat
         telescope carpet clock boat""",

@@ -52,9 +52,17 @@ FREQUENCIES = (("often", "souvent"), ("always", "toujours"), ("sometimes", "parf
                ("rarely", "rarement"))  # fmt: skip
 """Adverbs beside the verb; only the first two are denied."""
 
-I, YOU = Pronoun("I", "me", Agreement(0, False, False)), Pronoun("you", "you", Agreement(4, False, True))
-HE, SHE = Pronoun("he", "him", Agreement(2, False, False)), Pronoun("she", "her", Agreement(2, True, False))
-WE, THEY = Pronoun("we", "us", Agreement(3, False, True)), Pronoun("they", "them", Agreement(5, False, True))
+PRONOUNS = (
+    Pronoun("I", "me", Agreement(0, False, False)),
+    Pronoun("you", "you", Agreement(4, False, True)),
+    Pronoun("he", "him", Agreement(2, False, False)),
+    Pronoun("she", "her", Agreement(2, True, False)),
+    Pronoun("we", "us", Agreement(3, False, True)),
+    Pronoun("they", "them", Agreement(5, False, True)),
+)
+"""Persons: *I*, *we* and *they* are men here, and *you* several, unless context says otherwise."""
+
+HE, SHE = PRONOUNS[2], PRONOUNS[3]
 
 
 def standing_for(feminine: bool, plural: bool, person: bool) -> Pronoun:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 _PRESENT = ("e", "es", "e", "ons", "ez", "ent")
 _PRESENT_IR = ("is", "is", "it", "issons", "issez", "issent")
 _PRESENT_RE = ("s", "s", "", "ons", "ez", "ent")
+_PRESENT_UIRE = ("s", "s", "t", "sons", "sez", "sent")
 _FUTURE = ("ai", "as", "a", "ons", "ez", "ont")
 _STRONG = (0, 1, 2, 5)
 
@@ -16,19 +17,14 @@ avoir: ai as a avons avez ont | eu | aur
 boire: bois bois boit buvons buvez boivent | bu | boir
 comprendre: comprends comprends comprend comprenons comprenez comprennent | compris | comprendr
 connaître: connais connais connaît connaissons connaissez connaissent | connu | connaîtr
-conduire: conduis conduis conduit conduisons conduisez conduisent | conduit | conduir
-construire: construis construis construit construisons construisez construisent | construit | construir
 courir: cours cours court courons courez courent | couru | courr
 croire: crois crois croit croyons croyez croient | cru | croir
-cuire: cuis cuis cuit cuisons cuisez cuisent | cuit | cuir
-détruire: détruis détruis détruit détruisons détruisez détruisent | détruit | détruir
 devoir: dois dois doit devons devez doivent | dû | devr
 dire: dis dis dit disons dites disent | dit | dir
 dormir: dors dors dort dormons dormez dorment | dormi | dormir
 écrire: écris écris écrit écrivons écrivez écrivent | écrit | écrir
 envoyer: envoie envoies envoie envoyons envoyez envoient | envoyé | enverr
 être: suis es est sommes êtes sont | été | ser
-interrompre: interromps interromps interrompt interrompons interrompez interrompent | interrompu | interrompr
 lire: lis lis lit lisons lisez lisent | lu | lir
 mentir: mens mens ment mentons mentez mentent | menti | mentir
 mourir: meurs meurs meurt mourons mourez meurent | mort | mourr
@@ -48,7 +44,6 @@ souffrir: souffre souffres souffre souffrons souffrez souffrent | souffert | sou
 sourire: souris souris sourit sourions souriez sourient | souri | sourir
 souvenir: souviens souviens souvient souvenons souvenez souviennent | souvenu | souviendr
 suivre: suis suis suit suivons suivez suivent | suivi | suivr
-traduire: traduis traduis traduit traduisons traduisez traduisent | traduit | traduir
 venir: viens viens vient venons venez viennent | venu | viendr
 voir: vois vois voit voyons voyez voient | vu | verr
 vouloir: veux veux veut voulons voulez veulent | voulu | voudr
@@ -105,16 +100,22 @@ def _first_group(infinitive: str) -> Conjugation:
 def conjugate(infinitive: str) -> Conjugation:
     """All the forms of a verb.
 
-    >>> conjugate("manger").present[3], conjugate("acheter").future[2], conjugate("finir").participle
-    ('mangeons', 'achètera', 'fini')
+    >>> conjugate("manger").present[3], conjugate("acheter").future[2]
+    ('mangeons', 'achètera')
     """
     if infinitive in _irregular():
         return _irregular()[infinitive]
     if infinitive.endswith("er"):
         return _first_group(infinitive)
-    endings, participle = (_PRESENT_IR, "i") if infinitive.endswith("ir") else (_PRESENT_RE, "u")
     stem = infinitive[:-2]
+    endings, participle = _PRESENT_RE, "u"
+    if infinitive.endswith("ir"):
+        endings, participle = _PRESENT_IR, "i"
+    elif infinitive.endswith("uire"):
+        endings, participle = _PRESENT_UIRE, "t"
     present = [stem + ending for ending in endings]
+    if stem.endswith("p"):
+        present[2] = stem + "t"
     return _conjugation(infinitive, present, infinitive.removesuffix("e"), stem + participle)
 
 

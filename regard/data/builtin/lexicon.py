@@ -76,7 +76,7 @@ class Lexicon:
 
 
 def held_out(first: str, second: str) -> bool:
-    """Whether two English words are kept apart in training: one combination in eight, always the same."""
+    """Whether training never joins two English words: one combination in eight, always the same."""
     return crc32(f"{first} {second}".encode()) % 8 == 0
 
 

@@ -22,10 +22,10 @@ NOUNS = {
         schoolgirl écolière f, hostess hôtesse f, baby bébé m""",
     "animal": """
         cat chat m, dog chien m, horse cheval m, cow vache f, bird oiseau m, mouse/mice souris f,
-        goat chèvre f, wolf/wolves loup m, hen poule f, rabbit lapin m, duck canard m, bee abeille f,
-        lion lion m, elephant éléphant m, owl hibou/hiboux m, goose/geese oie f, bear ours m,
-        fox renard m, monkey singe m, turtle tortue f, tiger tigre m, frog grenouille f, rat rat m,
-        squirrel écureuil m, donkey âne m, ant fourmi f, pig cochon m, snake serpent m,
+        goat chèvre f, wolf/wolves loup m, hen poule f, rabbit lapin m, duck canard m,
+        bee abeille f, lion lion m, elephant éléphant m, owl hibou/hiboux m, goose/geese oie f,
+        bear ours m, fox renard m, monkey singe m, turtle tortue f, tiger tigre m,
+        frog grenouille f, rat rat m, squirrel écureuil m, donkey âne m, ant fourmi f, pig cochon m, snake serpent m,
         butterfly papillon m, spider araignée f, crow corbeau m, hedgehog hérisson m,
         whale baleine f, dolphin dauphin m, camel chameau m, swan cygne m, rooster coq m""",
     "food": """
@@ -76,16 +76,16 @@ NOUNS = {
         bank banque f, farm ferme f, cinema cinéma m, tower tour f, cottage chaumière f,
         prison prison f""",
     "place": """
-        garden jardin m, forest forêt f, street rue f, park parc m, field champ m, village village m,
-        city ville f, kitchen cuisine f, room chambre f, island île f, valley vallée f, desert désert m,
-        cave grotte f, courtyard cour f, cellar cave f, attic grenier m, corridor couloir m,
-        office bureau m""",
+        garden jardin m, forest forêt f, street rue f, park parc m, field champ m,
+        village village m, city ville f, kitchen cuisine f, room chambre f, island île f,
+        valley vallée f, desert désert m, cave grotte f, courtyard cour f, cellar cave f,
+        attic grenier m, corridor couloir m, office bureau m""",
     "crossing": """
         bridge pont m, river rivière f, lake lac m, mountain montagne f, avenue avenue f,
         stream ruisseau m, sea mer f""",
     "instrument": """
-        piano piano m, guitar guitare f, violin violon m, flute flûte f, harp harpe f, drum tambour m,
-        trumpet trompette f, accordion accordéon m, cello violoncelle m""",
+        piano piano m, guitar guitare f, violin violon m, flute flûte f, harp harpe f,
+        drum tambour m, trumpet trompette f, accordion accordéon m, cello violoncelle m""",
 }
 """English and French nouns, listed by what they name."""
 

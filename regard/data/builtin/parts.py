@@ -1,4 +1,4 @@
-"""A corpus in its parts: sizes, distinct examples, and the records that hold them."""
+"""A built-in corpus in its parts: sizes, distinct examples, and the records that hold them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import TypeVar
 
-from regard.data.builtin.expressions import HE, SHE, THEY, WE, YOU, I
+from regard.data.builtin.expressions import PRONOUNS
 from regard.data.builtin.lexicon import Adjective, Lexicon, Name, Noun, held_out
 from regard.data.builtin.phrases import Both, NounPhrase, Pronoun
 
@@ -15,7 +15,6 @@ Apart = tuple[Sequence[T], Sequence[T]]
 MASS = ("dish", "drink")
 """Kinds that are not counted: *some bread*, *du pain*."""
 
-PRONOUNS = (I, YOU, HE, SHE, WE, THEY)
 _DEFINITE = ("the", "the", "the", "this", "my", "your", "his", "her", "our", "their")
 _DEFINITE_PLURAL = ("the", "the", "the", "these", "my", "your", "his", "her", "our", "their")
 _COUNTED = ("two", "three", "four", "five", "six", "eight", "ten", "several", "many", "all")
@@ -77,7 +76,9 @@ class Phrases:
             second = self.person()
         return Both(first, second)
 
-    def phrase(self, noun: Noun, *, plural: bool | None = None, definite: bool = False) -> NounPhrase:
+    def phrase(
+        self, noun: Noun, *, plural: bool | None = None, definite: bool = False
+    ) -> NounPhrase:
         """A noun with a determiner and perhaps an adjective or an owner.
 
         ``definite`` keeps to the determiners that negation leaves alone.
@@ -114,4 +115,3 @@ class Phrases:
             return self.pair()
         noun = self.pick(self.words.nouns[self.pick(kinds)])
         return self.phrase(noun, definite=definite)
-

@@ -66,7 +66,7 @@ class Pronoun(NamedTuple):
 
 
 class NounPhrase(NamedTuple):
-    """A noun with what belongs to it; an owner (*the neighbour 's cat*) takes the determiner's place."""
+    """A noun with what belongs to it; an owner (*Marie 's cat*) takes the determiner's place."""
 
     determiner: str
     noun: Noun

@@ -14,9 +14,11 @@ _ASKING = ("where", "why", "when", "how")
 
 
 class Sentences:
-    """Draws sentences. A rich sampler makes long ones: more clauses, owners, relatives and places."""
+    """Draws sentences; a rich sampler long ones, with more clauses, owners, relatives, places."""
 
-    def __init__(self, words: Lexicon, random: Random, *, testing: bool = False, rich: bool = False) -> None:
+    def __init__(
+        self, words: Lexicon, random: Random, *, testing: bool = False, rich: bool = False
+    ) -> None:
         self.phrases = Phrases(words, random, testing=testing, richness=3.0 if rich else 1.0)
         self.clauses = Clauses(self.phrases)
         self.rich = rich
@@ -83,9 +85,8 @@ class Sentences:
             following = self.clauses.then(said)
             if following is not None:
                 return "and", following
-        if chance < 0.5 and isinstance(thing, NounPhrase) and _people(said.subject):
-            if thing.noun.kind != "person" and self.phrases.adjectives[thing.noun.english][0]:
-                return "because", self.clauses.about(thing.noun, thing.plural, said.tense)
+        if chance < 0.5 and isinstance(thing, NounPhrase) and self._only_it(thing, said.subject):
+            return "because", self.clauses.about(thing.noun, thing.plural, said.tense)
         if chance < 0.75:
             return self.pick(("because", "but", "so")), self.clauses.statement(_again(said.subject))
         if chance < 0.8:
@@ -93,6 +94,11 @@ class Sentences:
         if said.tense == "future":
             return self.pick(("and", "but")), self.clauses.statement()
         return self.pick(("and", "but", "when", "while")), self.clauses.statement(None, said.tense)
+
+    def _only_it(self, thing: NounPhrase, subject: Participant) -> bool:
+        """Whether *it* or *they* can mean the thing alone, and there is something to say of it."""
+        described = bool(self.phrases.adjectives[thing.noun.english][0])
+        return described and thing.noun.kind != "person" and _people(subject)
 
 
 def _people(subject: Participant) -> bool:

@@ -28,7 +28,7 @@ class Sentence(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A clause that is asked: yes or no, or after a question word; *who* and *what* fill its gap."""
+    """A clause that is asked: yes or no, or with a question word; *who* and *what* fill a gap."""
 
     clause: Clause
     word: str = ""
@@ -106,7 +106,7 @@ def _statement(sentence: Sentence, concepts: Concepts) -> tuple[Words, Words]:
 
 
 def _question(question: Question, concepts: Concepts) -> tuple[Words, Words]:
-    """*Does she sleep ?* is *Est-ce qu' elle dort ?*: the English auxiliary is linked to *est-ce que*."""
+    """*Does she sleep ?*, *Est-ce qu' elle dort ?*: the auxiliary is linked to *est-ce que*."""
     asked = next(concepts)
     if question.word == "who":
         group = predicate(question.clause, concepts)

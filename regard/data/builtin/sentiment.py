@@ -58,7 +58,7 @@ def score(opinion: Opinion) -> int:
         strength = 1 if opinion.intensity or denials > 1 else 2
     else:
         strength = 3 if opinion.intensity else 2
-    return opinion.sign * strength * (-1) ** denials
+    return opinion.sign * strength * (1, -1, 1)[denials]
 
 
 def text(opinion: Opinion) -> str:
@@ -106,8 +106,12 @@ class Opinions:
         random = self.random
         topic = random.choice(list(self.topics))
         sign = random.choice((1, -1))
-        subject = f"{random.choice(('the', 'the', 'this', 'their'))} {random.choice(self.topics[topic])}"
-        opinion = Opinion(topic, subject, random.choice(_COPULAS), random.choice(self.words[topic, sign]), sign)
+        subject = (
+            f"{random.choice(('the', 'the', 'this', 'their'))} {random.choice(self.topics[topic])}"
+        )
+        opinion = Opinion(
+            topic, subject, random.choice(_COPULAS), random.choice(self.words[topic, sign]), sign
+        )
         if random.random() < 0.25:
             opinion = self._framed(opinion, random.random() < denied)
         if random.random() < denied:
@@ -162,7 +166,7 @@ class Opinions:
         return before, after
 
     def pair(self) -> tuple[str, str, int] | None:
-        """Two texts that differ by one negator which training never uses there, and the first's sign."""
+        """Two texts that differ by one negator, new on its adjective, and the sign of the first."""
         opinion = self.opinion(denied=0.0)
         if opinion.intensity and opinion.intensity not in opinion_words.STRONG_DENIED:
             return None

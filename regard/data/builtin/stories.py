@@ -32,7 +32,7 @@ class Tale:
         self.hero = random.choice(story_words.WOMEN if woman else story_words.MEN)
         names = story_words.WOMEN if other else story_words.MEN
         self.friend = random.choice([name for name in names if name != self.hero])
-        self.he, self.his = ("she", "her") if woman else ("he", "his")
+        self.he, self.him, self.his = ("she", "her", "her") if woman else ("he", "him", "his")
         self.friend_he = "she" if other else "he"
         self.role, self.place = random.choice(world.roles), random.choice(world.places)
         self.kin = random.choice(story_words.KIN)
@@ -46,37 +46,26 @@ class Tale:
 
     def opening(self) -> str:
         """Who and where."""
+        role = f"{indefinite(self.role)} {self.role}"
         return self.random.choice(
             (
-                f"{self.hero} was {indefinite(self.role)} {self.role} who lived near the {self.place} .",
-                f"Near the {self.place} lived {indefinite(self.role)} {self.role} called {self.hero} .",
-                f"In those days {self.hero} worked as {indefinite(self.role)} {self.role} at the {self.place} .",
+                f"{self.hero} was {role} who lived near the {self.place} .",
+                f"Near the {self.place} lived {role} called {self.hero} .",
+                f"In those days {self.hero} worked as {role} at the {self.place} .",
             )
         )
 
     def finding(self) -> str:
         """The thing, and the friend."""
-        article = indefinite(self.adjective)
+        kin = f"{self.his} {self.kin}"
+        thing = f"{indefinite(self.adjective)} {self.adjective} {self.thing}"
         return self.random.choice(
             (
-                f"One day {self.he} found {article} {self.adjective} {self.thing} and showed it to "
-                f"{self.friend} , {self.his} {self.kin} .",
-                f"One morning {self.friend} , {self.his} {self.kin} , brought {self.his_him()} "
-                f"{article} {self.adjective} {self.thing} .",
-                f"{self.his.capitalize()} {self.kin} {self.friend} owned {article} {self.adjective} "
-                f"{self.thing} .",
+                f"One day {self.he} found {thing} and showed it to {self.friend} , {kin} .",
+                f"One morning {self.friend} , {kin} , brought {self.him} {thing} .",
+                f"{kin.capitalize()} {self.friend} owned {thing} .",
             )
         )
-
-    def his_him(self) -> str:
-        """The object pronoun of the hero."""
-        return "her" if self.he == "she" else "him"
-
-    def middle(self) -> str:
-        """Something happens, and somebody looks back."""
-        return self.random.choice(
-            (self._habit, self._weather, self._opinion, self._mood, self._together, self._fate, self._distance)
-        )()
 
     def _habit(self) -> str:
         often = self.random.choice(("Every morning", "Twice a week", "As always", "In the evening"))
@@ -84,7 +73,8 @@ class Tale:
 
     def _weather(self) -> str:
         sign = self.random.choice(self.world.signs)
-        return f"{sign[0].upper()}{sign[1:]} while {self.he} {self.random.choice(self.world.actions)} ."
+        action = self.random.choice(self.world.actions)
+        return f"{sign.capitalize()} while {self.he} {action} ."
 
     def _opinion(self) -> str:
         opinion = self.random.choice(story_words.OPINIONS)
@@ -101,13 +91,15 @@ class Tale:
 
     def _fate(self) -> str:
         fate = self.random.choice(story_words.FATES)
-        return f"Then {self.friend} {fate} the {self.thing} , and {self.friend_he} never spoke of it again ."
+        silent = f"{self.friend_he} never spoke of it again"
+        return f"Then {self.friend} {fate} the {self.thing} , and {silent} ."
 
     def _distance(self) -> str:
         """The verb agrees with a noun that another one has come after."""
         many = self.random.random() < 0.5
         things = self.random.choice(self.world.things)
-        place = plural(self.random.choice(self.world.places)) if not many else self.random.choice(self.world.places)
+        place = self.random.choice(self.world.places)
+        place = place if many else plural(place)
         subject, was = (plural(things), "were") if many else (things, "was")
         adjective = self.random.choice(story_words.OPINIONS)
         return f"The {subject} that people kept behind the {place} {was} {adjective} too ."
@@ -124,11 +116,11 @@ class Tale:
 
     def paragraph(self, sentences: int) -> str:
         """The whole tale in so many sentences."""
-        middle: list[str] = []
-        while len(middle) < sentences - 3:
-            sentence = self.middle()
-            if sentence not in middle:
-                middle.append(sentence)
+        kinds = (
+            self._habit, self._weather, self._opinion, self._mood, self._together, self._fate,
+            self._distance,
+        )  # fmt: skip
+        middle = [tell() for tell in self.random.sample(kinds, sentences - 3)]
         return " ".join([self.opening(), self.finding(), *middle, self.closing()])
 
 

@@ -26,12 +26,13 @@ WORLDS = {
         _list("rusty, wet, heavy, salty, golden, broken, strange, green, ancient, white"),
         _list("repaired the boat, watched the waves, counted the gulls, mended the sails, "
               "rowed across the bay, waited for the tide, sang about the wind"),
-        _list("the tide rose, the gulls cried, a storm came up, the wind fell, fog covered the water"),
+        _list("the tide rose, the gulls cried, a storm came up, the wind fell, "
+              "fog covered the water"),
     ),
     "kitchen": World(
         _list("cook, baker, waiter, pastry chef, dishwasher, innkeeper"),
         _list("kitchen, cellar, market hall, bakery, dining room, herb garden, inn"),
-        _list("pan, recipe, spoon, jar, cake, kettle, knife, plate, basket, apron"),
+        _list("pan, recipe, spoon, jar, cake, kettle, cup, plate, basket, apron"),
         _list("sweet, hot, copper, spicy, sticky, tiny, delicious, burnt, enormous, blue"),
         _list("baked the bread, peeled the onions, tasted the soup, stirred the sauce, "
               "washed the dishes, lit the oven, rolled out the dough"),
@@ -49,7 +50,7 @@ WORLDS = {
               "a fox crossed the yard"),
     ),
     "forest": World(
-        _list("hunter, woodcutter, hermit, witch, ranger, charcoal burner"),
+        _list("hunter, woodcutter, hermit, healer, ranger, charcoal burner"),
         _list("forest, clearing, cave, river, hollow oak, ruined tower, swamp"),
         _list("feather, key, crown, mushroom, arrow, stone, mask, flute, candle, mirror"),
         _list("silver, magic, dark, cold, mossy, shining, cursed, small, grey, hidden"),
@@ -61,7 +62,8 @@ WORLDS = {
         _list("chemist, physicist, inventor, student, astronomer, librarian"),
         _list("laboratory, observatory, library, lecture hall, workshop, archive, museum"),
         _list("microscope, notebook, crystal, battery, prism, magnet, clock, formula, robot, lens"),
-        _list("fragile, precise, faulty, expensive, transparent, electric, curious, new, red, famous"),
+        _list("fragile, precise, faulty, expensive, transparent, electric, curious, new, "
+              "red, famous"),
         _list("measured the current, cleaned the lenses, wrote the report, mixed the powders, "
               "read the journals, drew the curve, repeated the experiment"),
         _list("the lamp flickered, the phone rang, the needle moved, smoke filled the corridor, "
@@ -80,11 +82,11 @@ WORLDS = {
 }  # fmt: skip
 """Topics and their words."""
 
-WOMEN = _list("Ada, Beatrice, Clara, Dora, Edith, Frida, Greta, Hannah, Iris, Judith, Lydia, Mabel, "
-              "Nora, Olive, Rosalind, Stella, Thelma, Ursula, Viola, Winifred")  # fmt: skip
+WOMEN = _list("Ada, Beatrice, Clara, Dora, Edith, Frida, Greta, Hannah, Iris, Judith, Lydia, "
+              "Mabel, Nora, Olive, Rosalind, Stella, Thelma, Ursula, Viola, Winifred")  # fmt: skip
 MEN = _list("Albert, Basil, Conrad, Dexter, Edgar, Ferdinand, Gustav, Horace, Ivor, Jasper, Kurt, "
             "Leopold, Magnus, Ned, Oswald, Percy, Rupert, Silas, Tobias, Walter")  # fmt: skip
-KIN = _list("neighbour, cousin, teacher, old friend, rival, landlady")
+KIN = _list("neighbour, cousin, teacher, old friend, rival, apprentice")
 OPINIONS = _list("priceless, worthless, beautiful, dangerous, unlucky, useful, ridiculous, rare")
 MOODS = _list("proud, tired, worried, happy, surprised, furious, calm, afraid")
 FATES = _list("hid, sold, lost, found, painted, cleaned, dropped, weighed")

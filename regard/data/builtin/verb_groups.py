@@ -106,7 +106,7 @@ def verb_group(
 def _english_lead(
     action: Action, lead: Verb, leading: int, of: Agreement, asked: int, concepts: Concepts
 ) -> tuple[Words, Words, int]:
-    """The auxiliary, the first full verb, and the concept of the tense where a word of its own says it."""
+    """The auxiliary, the first full verb, and the concept of a tense that has a word of its own."""
     if lead.english in BARE:
         return [(lead.english, leading | asked)], [], 0
     base = [(lead.english, leading)]

@@ -62,18 +62,20 @@ TRANSITIVE = {
 
 OBLIQUE = {
     "person": """
-        talk+to parler+à, answer répondre+à, smile+at sourire+à, obey obéir+à, resemble ressembler+à,
-        talk+about parler+de, need avoir+besoin+de, lie+to mentir+à, write/wrote+to écrire+à""",
+        talk+to parler+à, answer répondre+à, smile+at sourire+à, obey obéir+à,
+        resemble ressembler+à, talk+about parler+de, need avoir+besoin+de, lie+to mentir+à,
+        write/wrote+to écrire+à""",
     "object garment jewel food": "need avoir+besoin+de, dream/dreamt+of rêver+de",
     "text": "talk+about parler+de, remember se+souvenir+de",
     "building": "go/went+to aller+à+être, remember se+souvenir+de, return+to retourner+à+être",
     "dish drink": "need avoir+besoin+de",
 }
-"""Verbs whose object follows a preposition in French, by the kinds of the object; people do them."""
+"""What people do to an object that follows a preposition in French, by the object's kinds."""
 
 GIVING = {
     "food object text garment jewel instrument": """
-        give/gave donner, show montrer, lend/lent prêter, sell/sold vendre, bring/brought apporter""",
+        give/gave donner, show montrer, lend/lent prêter, sell/sold vendre,
+        bring/brought apporter""",
     "text": "send/sent envoyer, read/read lire",
 }
 """Verbs with an object and a receiver, by the kinds of the object."""
