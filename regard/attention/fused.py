@@ -4,6 +4,8 @@ Masks whose rows differ are served in blocks of queries, each against the keys i
 a window costs its own size, and causal attention half, however keys and queries are aligned.
 """
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
@@ -19,9 +21,7 @@ Added = Bool[Tensor, "..."] | Float[Tensor, "..."] | None
 
 def fused(call: Arguments) -> Float[Tensor, "... q v"]:
     """softmax(scale · query keyᵀ) value by the fused kernel; the plain twin is in `equation`."""
-    if not isinstance(call.score, DotType):
-        raise ValueError(f"{call.score} is not a dot product, which is all that the kernel knows")
-    query, key, scale = call.score.factors(call.query, call.key)
+    query, key, scale = cast(DotType, call.score).factors(call.query, call.key)
     *batch, queries, keys = call.shape
     size = call.value.shape[-1]
     if keys == 0:
@@ -36,7 +36,9 @@ def fused(call: Arguments) -> Float[Tensor, "... q v"]:
         output = _kernel(query, key, value, scale, _added(call, *whole, query))
     else:
         output = _in_blocks(query, key, value, scale, call, mask)
-    return output[..., :size].reshape(*batch, queries, size)
+    if output.shape[-1] != size:
+        output = output[..., :size]
+    return output if len(batch) == 2 else output.reshape(*batch, queries, size)
 
 
 def _in_blocks(
@@ -96,6 +98,8 @@ def _added(call: Arguments, rows: range, columns: range, like: Tensor) -> Added:
 
 def _four_axes(tensor: Tensor, batch: list[int]) -> Tensor:
     """[*b, n, size] as [b, h, n, size], the leading axes spread out; shared heads stay shared."""
+    if len(batch) == 2 and [*tensor.shape[:-2]] == batch:
+        return tensor
     *leading, heads = (1,) * (2 - len(batch)) + tuple(batch)
     tensor = tensor[(None,) * (len(leading) + 3 - tensor.ndim)]
     own = heads if tensor.shape[-3] == 1 else tensor.shape[-3]

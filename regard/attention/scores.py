@@ -244,12 +244,19 @@ def keyed(score: Score, key: Float[Tensor, "*b k e"]) -> tuple[Score, Float[Tens
     A decoder attends to the same keys at every step; this does their part once.
     """
     if isinstance(score, Additive):
-        return KeyedAdditive(score), score.key(key)
-    if isinstance(score, Bilinear):
-        return dot, key @ score.weight.mT
-    if isinstance(score, MLP):
-        return dot, score.hidden(key).tanh()
-    return score, key
+        key = score.key(key)
+    elif isinstance(score, Bilinear):
+        key = key @ score.weight.mT
+    elif isinstance(score, MLP):
+        key = score.hidden(key).tanh()
+    return keyed_score(score), key
+
+
+def keyed_score(score: Score) -> Score:
+    """What remains of a score once its work on the keys is done."""
+    if isinstance(score, Additive):
+        return KeyedAdditive(score)
+    return dot if isinstance(score, Bilinear | MLP) else score
 
 
 def unit(vector: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:

@@ -1,12 +1,19 @@
 """A corpus in three parts, by a hash of the source: equal sources are never parted."""
 
+import json
+import os
+import shutil
+from collections import Counter
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
-from regard.data.examples import Example, Labelled, Line, Pair
+from regard.data.examples import Example, Labelled, Line, Pair, Tagged
 from regard.errors import RegardError
 
 PARTS = ("train", "valid", "test")
@@ -73,3 +80,84 @@ def place_of(key: str, seed: int = 0) -> int:
     """A number in 0…2^64 that the key alone decides, for each seed another."""
     salted = blake2b(key.encode(), digest_size=8, salt=(seed % 2**64).to_bytes(8, "little"))
     return int.from_bytes(salted.digest(), "little")
+
+
+def write_split(
+    folder: Path, examples: Iterable[Example], split: Split, form: str = "tsv"
+) -> dict[Path, int]:
+    """Write each example to the file of its part, and say how many each file holds.
+
+    Pairs, labelled texts and conditioned lines become `train.tsv` (or `.jsonl`, which keeps tabs,
+    newlines and several labels), tagged words `train.conll`, plain lines `train.txt`; and so
+    `valid` and `test`. The folder appears whole or not at all, and must be new or empty.
+    """
+    if form not in ("tsv", "jsonl"):
+        raise RegardError(f"format {form!r}: expected tsv or jsonl")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RegardError(f"{folder}: holds something else, nothing was written: name a new folder")
+    partial = folder.absolute().parent / f".{folder.absolute().name}.{os.getpid()}.partial"
+    try:
+        partial.mkdir(parents=True)
+        counts = _write_parts(partial, examples, split, form)
+        if folder.exists():
+            folder.rmdir()
+        partial.rename(folder)
+    except OSError as error:
+        raise RegardError(f"{folder}: cannot be written ({error.strerror or error})") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return {folder / name: counts[name] for name in sorted(counts)}
+
+
+def _write_parts(
+    folder: Path, examples: Iterable[Example], split: Split, form: str
+) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    with ExitStack() as stack:
+        files: dict[str, TextIO] = {}
+        for example in examples:
+            ending, header, text = _written(example, form)
+            name = split.part(key_of(example)) + ending
+            if name not in files:
+                opened = (folder / name).open("w", encoding="utf-8", newline="\n")
+                files[name] = stack.enter_context(opened)
+                files[name].write(header)
+            files[name].write(text)
+            counts[name] += 1
+        for file in files.values():
+            file.flush()
+            os.fsync(file.fileno())
+    return counts
+
+
+def _written(example: Example, form: str) -> tuple[str, str, str]:
+    """The ending of an example's file, the first line of that file, and the example's own."""
+    if isinstance(example, Tagged):
+        if not isinstance(example.words, tuple):
+            raise RegardError(f"{example.where}: vectors are not written: split their files")
+        rows = zip(example.words, example.tags, strict=True)
+        return ".conll", "", "".join(f"{word}\t{tag}\n" for word, tag in rows) + "\n"
+    if isinstance(example, Line) and example.condition is None:
+        return ".txt", "", _flat(example.text) + "\n"
+    record = _record(example)
+    if form == "jsonl":
+        return ".jsonl", "", json.dumps(record, ensure_ascii=False) + "\n"
+    cells = [_flat(value) if isinstance(value, str) else value for value in record.values()]
+    if not all(isinstance(cell, str) for cell in cells):
+        raise RegardError(f"{example.where}: several labels or none: write jsonl, not tsv")
+    return ".tsv", "\t".join(record) + "\n", "\t".join(map(str, cells)) + "\n"
+
+
+def _record(example: Pair | Labelled | Line) -> dict[str, str | list[str]]:
+    if isinstance(example, Pair):
+        return {"source": example.source, "target": example.target}
+    label = example.labels if isinstance(example, Labelled) else example.condition
+    if not isinstance(example.text, str) or isinstance(label, np.ndarray) or label is None:
+        raise RegardError(f"{example.where}: vectors are not written: split their files")
+    single = label if isinstance(label, str) else label[0] if len(label) == 1 else list(label)
+    return {"text": example.text, "label": single}
+
+
+def _flat(text: str) -> str:
+    """A text on one line without tabs, which part lines and columns."""
+    return " ".join(text.split()) if any(blank in text for blank in "\t\n\r") else text

@@ -89,6 +89,10 @@ class Reading(nn.Module):
         self.local, self.width = local, float(width)
         self.predict = LocalPrediction(query_size) if local == "p" else None
 
+    def keyed_score(self) -> Score:
+        """What remains of the score to be done at each step, once `prepare` has done its part."""
+        return scores.keyed_score(self.score)
+
     def prepare(
         self, memory: Float[Tensor, "b k m"], lengths: Int[Tensor, "b"] | None = None
     ) -> Prepared:

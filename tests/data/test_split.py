@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -5,9 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data import Labelled, Line, Pair, Summary, Tagged, read_pairs
+from regard.data import (
+    Labelled,
+    Line,
+    Pair,
+    Summary,
+    Tagged,
+    read_labelled,
+    read_lines,
+    read_pairs,
+    read_tagged,
+)
 from regard.data.describe import describe
-from regard.data.split import key_of, split_by
+from regard.data.split import key_of, split_by, write_split
 from regard.errors import RegardError
 
 
@@ -66,3 +77,42 @@ def test_labels_are_counted() -> None:
     assert describe([Tagged(("a",), ("O",))], Summary()).labels == [("O", 1)]
     assert describe([Line("a", "happy")], Summary()).labels == [("happy", 1)]
     assert describe([], Summary()).examples == 0
+
+
+@pytest.mark.parametrize("form", ["tsv", "jsonl"])
+def test_what_is_written_is_read_back(tmp_path: Path, form: str) -> None:
+    kinds = {
+        read_pairs: [Pair(f"é {i // 2}", f"b {i}") for i in range(40)],
+        read_labelled: [Labelled(f"a {i}", (f"l{i % 3}",)) for i in range(40)],
+        read_tagged: [Tagged((f"a{i}", "#"), ("B-X", "O")) for i in range(40)],
+        read_lines: [Line(f"a {i}") for i in range(40)],
+    }
+    for number, (reader, examples) in enumerate(kinds.items()):
+        split = split_by(map(key_of, examples), valid=0.2, test=0.2)
+        written = write_split(tmp_path / str(number), examples, split, form)
+        assert sum(written.values()) == 40
+        assert {path.stem for path in written} == {"train", "valid", "test"}
+        parts = {path.stem: [replace(x, where="") for x in reader(path)] for path in written}
+        expected = {name: [x for x in examples if split.part(key_of(x)) == name] for name in parts}
+        assert parts == expected
+    conditioned = [Line(f"a {i}", "xy"[i % 2]) for i in range(9)]
+    split = split_by(map(key_of, conditioned))
+    (path, _) = write_split(tmp_path / "lines", conditioned, split, form)
+    found = read_lines(path, text="text", condition="label")
+    assert {x.condition for x in found} == {"x", "y"}
+
+
+def test_nothing_is_overwritten_and_nothing_half_written(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_text("x")
+    split = split_by("abc")
+    with pytest.raises(RegardError, match="holds something else"):
+        write_split(tmp_path / "out", [], split)
+    several = [Labelled("a", ("x",)), Labelled("b", ("x", "y"), "f:2")]
+    with pytest.raises(RegardError, match="f:2: several labels or none: write jsonl"):
+        write_split(tmp_path / "new", several, split)
+    with pytest.raises(RegardError, match="vectors are not written"):
+        write_split(tmp_path / "new", [Labelled(np.zeros((1, 2)), ("x",), "f:1")], split)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    (path, *_) = write_split(tmp_path / "new", [Pair("a\tb", "c\nd")], split)
+    assert "a b\tc d" in path.read_text()

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { QUERY_BLOCK = 64, KEY_BLOCK = 32 };
+enum { QUERY_BLOCK = 48, KEY_BLOCK = 32 };
 
 /* Tensors are contiguous; [b] is the flattened batch. A null pointer means "not given". */
 typedef struct {
