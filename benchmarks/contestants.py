@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 from regard import attend
 from regard.attention import masks
-from regard.attention.additive import additive_attention
+from regard.attention.additive import additive_attention, additive_scores
 from regard.layers import MultiHead
 
 Run = Callable[[], object]
@@ -67,17 +68,16 @@ class Dot:
     def tensors(self) -> list[Tensor]:
         """Query, key and value."""
         torch.manual_seed(0)
-        shapes = [(self.batch, self.heads, n, self.size) for n in self._lengths()]
+        shapes = [
+            (self.batch, self.heads, n, self.size) for n in (self.queries, self.keys, self.keys)
+        ]
         return [torch.randn(shape, requires_grad=self.backward) for shape in shapes]
 
-    def embedded(self) -> list[Tensor]:
-        """Query and key before the projections that make heads of them."""
+    def embedded(self) -> Tensor:
+        """A sequence before the projections that make queries, keys and values of it."""
         torch.manual_seed(0)
-        shapes = [(self.batch, n, self.heads * self.size) for n in self._lengths()[:2]]
-        return [torch.randn(shape, requires_grad=self.backward) for shape in shapes]
-
-    def _lengths(self) -> tuple[int, int, int]:
-        return self.queries, self.keys, self.keys
+        shape = (self.batch, self.keys, self.heads * self.size)
+        return torch.randn(shape, requires_grad=self.backward)
 
     @property
     def lazy(self) -> masks.Mask | None:
@@ -157,30 +157,18 @@ class Projected:
         return query, key
 
     def __call__(self, query: Tensor, key: Tensor) -> Tensor:
-        raise NotImplementedError("attend asks for the parts")
+        return additive_scores(query, key, self.weight)
 
 
-def additive_ours(problem: Additive) -> Run:
+def additive_ours(problem: Additive, need_weights: bool = False) -> Run:
     """`attend`, which takes the C kernel where it was built."""
-
-    def forward(query: Tensor, key: Tensor, value: Tensor, weight: Tensor) -> Tensor:
-        score = Projected(weight)
-        return attend(query, key, value, score=score, need_weights=False).output
-
-    return _run(problem.backward, problem.tensors(), forward)
-
-
-def additive_ours_weights(problem: Additive) -> Run:
-    """`attend` with the weights."""
-    from regard.attention.additive import additive_scores
-
-    def forward(query: Tensor, key: Tensor, value: Tensor, weight: Tensor) -> Tensor:
-        def score(query: Tensor, key: Tensor) -> Tensor:
-            return additive_scores(query, key, weight)
-
-        return attend(query, key, value, score=score).output
-
-    return _run(problem.backward, problem.tensors(), forward)
+    return _run(
+        problem.backward,
+        problem.tensors(),
+        lambda query, key, value, weight: (
+            attend(query, key, value, score=Projected(weight), need_weights=need_weights).output
+        ),
+    )
 
 
 def additive_blocks(problem: Additive) -> Run:
@@ -220,21 +208,12 @@ def additive_keras(problem: Additive) -> Run:
     )
 
 
-def dot_ours(problem: Dot) -> Run:
+def dot_ours(problem: Dot, need_weights: bool = False) -> Run:
     """`attend`."""
     return _run(
         problem.backward,
         problem.tensors(),
-        lambda *inputs: attend(*inputs, problem.lazy, need_weights=False).output,
-    )
-
-
-def dot_ours_weights(problem: Dot) -> Run:
-    """`attend` with the weights."""
-    return _run(
-        problem.backward,
-        problem.tensors(),
-        lambda *inputs: attend(*inputs, problem.lazy).output,
+        lambda *inputs: attend(*inputs, problem.lazy, need_weights=need_weights).output,
     )
 
 
@@ -290,10 +269,8 @@ def layer_torch(problem: Dot) -> Run:
     mask = nn.Transformer.generate_square_subsequent_mask(problem.keys) if causal else None
     return _run(
         problem.backward,
-        [*problem.embedded(), *layer.parameters()],
-        lambda query, key, *_: layer(
-            query, key, key, attn_mask=mask, is_causal=causal, need_weights=False
-        )[0],
+        [problem.embedded(), *layer.parameters()],
+        lambda x, *_: layer(x, x, x, attn_mask=mask, is_causal=causal, need_weights=False)[0],
     )
 
 
@@ -302,19 +279,19 @@ def layer_ours(problem: Dot) -> Run:
     layer = MultiHead(problem.heads * problem.size, problem.heads).train(problem.backward)
     return _run(
         problem.backward,
-        [*problem.embedded(), *layer.parameters()],
-        lambda query, key, *_: layer(query, key, key, problem.lazy, need_weights=False)[0],
+        [problem.embedded(), *layer.parameters()],
+        lambda x, *_: layer(x, mask=problem.lazy, need_weights=False).output,
     )
 
 
 CONTESTANTS: dict[str, Callable[..., Run]] = {
     "additive: attend": additive_ours,
-    "additive: attend, with weights": additive_ours_weights,
+    "additive: attend, with weights": partial(additive_ours, need_weights=True),
     "additive: blocks alone": additive_blocks,
     "additive: naive": additive_naive,
     "additive: keras": additive_keras,
     "dot: attend": dot_ours,
-    "dot: attend, with weights": dot_ours_weights,
+    "dot: attend, with weights": partial(dot_ours, need_weights=True),
     "dot: SDPA": dot_sdpa,
     "dot: FlexAttention": dot_flex,
     "dot: naive": dot_naive,
@@ -325,8 +302,13 @@ CONTESTANTS: dict[str, Callable[..., Run]] = {
 
 def solvers(problem: Problem) -> list[str]:
     """Who can solve the problem, by name."""
-    kind = "additive: " if isinstance(problem, Additive) else "dot: "
-    names = [name for name in CONTESTANTS if name.startswith(kind)]
+    if isinstance(problem, Additive):
+        return [name for name in CONTESTANTS if name.startswith("additive")]
+    names = [name for name in CONTESTANTS if name.startswith("dot")]
     if problem.backward:
-        names.remove("dot: FlexAttention") if kind == "dot: " else None
+        names.remove("dot: FlexAttention")
+    if problem.queries != problem.keys or problem.mask not in ("plain", "causal"):
+        names = [name for name in names if not name.endswith("(projects)")]
+    if problem.keys > 4096:  # the weights of all heads would be 8 GB and more
+        names = [name for name in names if name not in ("dot: naive", "dot: attend, with weights")]
     return names

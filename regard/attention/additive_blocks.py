@@ -249,16 +249,16 @@ class BlockAttention(torch.autograd.Function):
         with torch.no_grad():
             sums = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(weight)
             d_value = torch.zeros_like(value)
-            delta = (gradient * output).sum(-1, keepdim=True)
             tanh, finite = _Tanh(query, key, seen), _finite(gradient)
             blocks = _blocks(*_shape(query, key), seen) if _pairs(query, key) else ()
             for block in blocks:
                 batch, queries, _ = block
+                delta = (gradient[batch, queries] * output[batch, queries]).sum(-1, keepdim=True)
                 for keys in _inner(block.keys):
                     t, visible = tanh(block, keys)
                     weights = _project(t, weight).sub_(log_sum[batch, queries, None]).exp_()
                     d_s = gradient[batch, queries] @ value[batch, keys].mT
-                    d_s.sub_(delta[batch, queries]).mul_(weights)
+                    d_s.sub_(delta).mul_(weights)
                     if visible is not None:
                         weights.masked_fill_(~visible, 0.0)
                         d_s.masked_fill_(~visible, 0.0)

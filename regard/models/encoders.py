@@ -32,9 +32,9 @@ class ContextEncoder(Protocol):
 
     size: int
 
-    def __call__(
-        self, vectors: Tensor, lengths: Tensor, *, need_weights: bool = False
-    ) -> Context: ...
+    def __call__(self, vectors: Tensor, lengths: Tensor, *, need_weights: bool = False) -> Context:
+        """The vectors in context."""
+        ...
 
 
 class RecurrentContext(nn.Module):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.attention import native
-from regard.attention.additive import additive_attention, additive_scores, choose
+from regard.attention.additive import _check, additive_attention, additive_scores, choose
 
 FORMS = ["blocks", "plain", *(native.LEVELS if native.available() else ())]
 
@@ -322,3 +322,7 @@ def test_errors_name_the_shapes():
     query, key, weight, _ = (x.detach().double() for x in tensors())
     with pytest.raises(ValueError, match=r"native=True, but torch.float64 is not for the C kernel"):
         additive_scores(query, key, weight, native=True)
+    with pytest.raises(ValueError, match=r"query \[2, 7, 13\], key \[2, 11, 5\] and weight \[13\]"):
+        _check(query, key[..., :5], weight)
+    with pytest.raises(ValueError, match=r"key \[2, 11, 13\] and value \[2, 3, 5\]"):
+        _check(query, key, weight, torch.zeros(2, 3, 5))

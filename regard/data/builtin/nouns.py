@@ -26,8 +26,9 @@ NOUNS = {
         bee abeille f, lion lion m, elephant éléphant m, owl hibou/hiboux m, goose/geese oie f,
         bear ours m, fox renard m, monkey singe m, turtle tortue f, tiger tigre m,
         frog grenouille f, rat rat m, squirrel écureuil m, donkey âne m, ant fourmi f,
-        pig cochon m, snake serpent m, butterfly papillon m, spider araignée f, crow corbeau m, hedgehog hérisson m,
-        whale baleine f, dolphin dauphin m, camel chameau m, swan cygne m, rooster coq m""",
+        pig cochon m, snake serpent m, butterfly papillon m, spider araignée f, crow corbeau m,
+        hedgehog hérisson m, whale baleine f, dolphin dauphin m, camel chameau m,
+        swan cygne m, rooster coq m""",
     "food": """
         apple pomme f, cake gâteau m, orange orange f, egg œuf m, tomato/tomatoes tomate f,
         pear poire f, lemon citron m, banana banane f, biscuit biscuit m, cherry cerise f,

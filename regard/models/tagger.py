@@ -1,0 +1,201 @@
+"""The tagger: a label for each word, from the word, its characters and its context."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.attention.scores import Score
+from regard.errors import unknown
+from regard.layers import CRF
+from regard.models.classifier import ENCODERS, Vectors
+from regard.models.embedding import Embedding
+from regard.models.encoders import (
+    ContextEncoder,
+    NoContext,
+    RecurrentContext,
+    SelfContext,
+    TransformerContext,
+)
+from regard.models.output import Output
+
+
+@dataclass(frozen=True)
+class TaggerConfig:
+    """How a tagger is built."""
+
+    encoder: str = "recurrent"
+    """What gives words their context: none, self, recurrent or transformer."""
+    attention: str = "scaled_dot"
+    """The score of self-attention."""
+    normalize: str = "softmax"
+    """The normalizer of the weights."""
+    cell: str = "lstm"
+    """elman, gru or lstm, where it is recurrent."""
+    width: int = 128
+    """Size of word vectors; states of a recurrent encoder have it in each direction."""
+    characters: int = 32
+    """Size of the vectors of characters; 0 for words alone."""
+    character_features: int = 64
+    """How many features the characters of a word give."""
+    layers: int = 1
+    """Layers of the encoder."""
+    heads: int = 4
+    """Heads of self-attention."""
+    feed_forward: int | None = None
+    """Hidden size of a transformer's feed-forward network."""
+    experts: int = 0
+    """Experts in a transformer."""
+    top_k: int | None = None
+    """How many experts see a word."""
+    crf: bool = True
+    """Choose the labels of a sentence together rather than each for itself."""
+    dropout: float = 0.5
+    """Share of features dropped in training."""
+    max_length: int = 1024
+    """The longest sentence, in words."""
+
+
+class CharacterFeatures(nn.Module):
+    """Features of how a word is written: convolutions over its characters, and their maximum.
+
+    Ma and Hovy, 2016, https://arxiv.org/abs/1603.01354
+    """
+
+    def __init__(self, characters: int, width: int, features: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.table = Embedding(characters, width, dropout=dropout)
+        self.convolution = nn.Conv1d(width, features, kernel_size=3, padding=1)
+
+    def forward(self, characters: Int[Tensor, "b t c"]) -> Float[Tensor, "b t f"]:
+        """One vector a word; id 0 pads words and sentences."""
+        batch, length, letters = characters.shape
+        flat = characters.reshape(batch * length, letters)
+        features = self.convolution(self.table(flat).mT)
+        # padding beyond the word is closed, so that its width does not matter
+        features = features.masked_fill((flat == 0)[:, None], float("-inf")).amax(-1)
+        features = features.masked_fill((flat == 0).all(-1, keepdim=True), 0.0)
+        return features.relu().view(batch, length, -1)
+
+
+class Tagger(nn.Module):
+    """Reads a sentence and labels each word."""
+
+    def __init__(
+        self,
+        config: TaggerConfig,
+        words: int | None,
+        labels: int,
+        *,
+        characters: int = 0,
+        features: int | None = None,
+        score: Score | None = None,
+        allowed: Bool[Tensor, "l l"] | None = None,
+        allowed_start: Bool[Tensor, "l"] | None = None,
+    ) -> None:
+        """Build it; `allowed` says which label may follow which, where a scheme such as BIO does.
+
+        Args:
+            config: how it is built.
+            words: number of words, or None where vectors come in.
+            labels: number of labels.
+            characters: number of characters; 0 where words are not spelt.
+            features: size of vectors that come instead of words.
+            score: a callable where the config can only name one.
+            allowed: True where the second label may follow the first.
+            allowed_start: True where a label may begin a sentence.
+        """
+        super().__init__()
+        if (words is None) == (features is None):
+            raise ValueError(f"give either words or features; got {words} and {features}")
+        if config.encoder not in ENCODERS:
+            raise ValueError(unknown("encoder", config.encoder, ENCODERS))
+        self.inputs: Embedding | Vectors
+        if features is not None:
+            self.inputs = Vectors(features, config.width, config.dropout)
+        else:
+            assert words is not None
+            self.inputs = Embedding(
+                words,
+                config.width,
+                positions="sinusoids" if config.encoder == "transformer" else "none",
+                dropout=config.dropout,
+                max_length=config.max_length,
+            )
+        spelt = bool(characters and config.characters)
+        self.characters = (
+            CharacterFeatures(
+                characters, config.characters, config.character_features, config.dropout
+            )
+            if spelt
+            else None
+        )
+        self.join = (
+            nn.Linear(config.width + config.character_features, config.width) if spelt else None
+        )
+        self.encoder = _encoder(config, score or config.attention)
+        self.decision = nn.Linear(self.encoder.size, labels)
+        self.crf = CRF(labels, allowed=allowed, allowed_start=allowed_start) if config.crf else None
+
+    def forward(
+        self,
+        words: Int[Tensor, "b t"] | Float[Tensor, "b t f"],
+        lengths: Int[Tensor, "b"],
+        characters: Int[Tensor, "b t c"] | None = None,
+        *,
+        need_weights: bool = False,
+    ) -> Output:
+        """Logits [b, t, labels], each word's own; `crf` scores and decodes whole sentences."""
+        vectors = self.inputs(words)
+        if self.characters is not None and self.join is not None:
+            if characters is None:
+                raise ValueError("this tagger reads characters too: pass characters=")
+            vectors = self.join(torch.cat([vectors, self.characters(characters)], -1))
+        context = self.encoder(vectors, lengths, need_weights=need_weights)
+        return Output(self.decision(context.states), context.weights, context.balance)
+
+    def loss(
+        self,
+        logits: Float[Tensor, "b t l"],
+        tags: Int[Tensor, "b t"],
+        lengths: Int[Tensor, "b"],
+    ) -> Float[Tensor, ""]:
+        """Negative log-likelihood of the tags, a word."""
+        words = lengths.sum().clamp(min=1)
+        if self.crf is not None:
+            return -self.crf(logits, tags, lengths).sum() / words
+        real = torch.arange(tags.shape[1], device=tags.device) < lengths[:, None]
+        return nn.functional.cross_entropy(logits[real], tags[real], reduction="sum") / words
+
+    def decode(self, logits: Float[Tensor, "b t l"], lengths: Int[Tensor, "b"]) -> list[list[int]]:
+        """The best labels of each sentence."""
+        if self.crf is not None:
+            return self.crf.decode(logits, lengths).tags
+        best = logits.argmax(-1).tolist()
+        return [row[:n] for row, n in zip(best, lengths.tolist(), strict=True)]
+
+
+def _encoder(config: TaggerConfig, score: str | Score) -> ContextEncoder:
+    width, options = config.width, {"normalize": config.normalize, "max_keys": config.max_length}
+    if config.encoder == "recurrent":
+        return RecurrentContext(
+            width, width, cell=config.cell, layers=config.layers, dropout=config.dropout
+        )
+    if config.encoder == "self":
+        return SelfContext(
+            width, heads=config.heads, dropout=config.dropout, score=score, **options
+        )
+    if config.encoder == "transformer":
+        return TransformerContext(
+            width,
+            layers=config.layers,
+            heads=config.heads,
+            hidden=config.feed_forward,
+            dropout=config.dropout,
+            score=score,
+            experts=config.experts,
+            top_k=config.top_k,
+            **options,
+        )
+    return NoContext(width)
