@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 
 from regard.data.builtin import AlignedPair, make, words
 from regard.data.builtin.bilingual import LONGEST
-from regard.data.builtin.french_forms import agree
 from regard.data.builtin.lexicon import held_out, lexicon
 
 WORDS = lexicon()
@@ -21,11 +21,12 @@ ENGLISH_CONTENT = (
     | {form for verb in VERBS for form in (verb.english, verb.third, verb.past)}
     | {name.text for name in WORDS.names}
 )
-FRENCH_CONTENT = (
-    {form for noun in NOUNS for form in noun[2:4]}
-    | {form for adjective in WORDS.adjectives for form in adjective[1:6]}
-    | {form for verb in VERBS for form in (*verb.french.present, *verb.french.future)}
-    | {agree(v.french.participle, fem, many) for v in VERBS for fem in (0, 1) for many in (0, 1)}
+SMALL_WORDS = set(
+    re.findall(
+        r"\w+",
+        """the a an this these my your his her our their some any every many several all two three
+        four five six eight ten for to at of about""",
+    )
 )
 MUTE = re.compile(r"[aeiouyhàâéèêëîïôûœ]", re.IGNORECASE)
 NOT_MUTE = ("hibou", "hérisson", "héros", "haricot", "harpe", "huit")
@@ -79,10 +80,7 @@ def read_combinations(sentence: list[str]) -> set[tuple[str, str]]:
     adjectives = {entry.english for entry in WORDS.adjectives}
     taking = [*WORDS.transitive, *WORDS.oblique, *WORDS.giving]
     verb = {form: entry.english for entry in taking for form in entry[:3]}
-    between = adjectives | set(
-        """the a an this these my your his her our their some any every many several all two three
-        four five six eight ten for to at of about""".split()
-    )
+    between = adjectives | SMALL_WORDS
     found = set()
     for i, word in enumerate(sentence):
         if word in adjectives and sentence[i + 1] in noun:
@@ -131,7 +129,7 @@ def test_elision(everything) -> None:
     elidable = {"je", "me", "se", "ne", "le", "la", "de", "que"}
     for pair in everything:
         french = words(pair.target)
-        for word, following in zip(french, french[1:], strict=False):
+        for word, following in pairwise(french):
             if word.lower() in elidable:
                 assert not vowel(following), pair.target
             if word.endswith("'"):
@@ -148,7 +146,7 @@ def test_determiners_agree(everything) -> None:
     checked = 0
     for pair in everything:
         french = words(pair.target)
-        for word, following in zip(french, french[1:], strict=False):
+        for word, following in pairwise(french):
             word = word.lower()
             if word in ("un", "cet", "du", "au") and following in gender:
                 assert not gender[following], pair.target
@@ -227,7 +225,7 @@ def test_english_agrees(everything) -> None:
             assert second not in bases - {verb.past for verb in VERBS}, pair.source
         if first in ("I", "You", "We", "They"):
             assert second not in thirds, pair.source
-        for word, following in zip(words(pair.source), words(pair.source)[1:], strict=False):
+        for word, following in pairwise(words(pair.source)):
             if word in ("a", "an", "A", "An"):
                 sound = following[0] in "aeiou" and not following.startswith(("use", "uni"))
                 assert (len(word) == 2) == (sound or following == "honest"), pair.source

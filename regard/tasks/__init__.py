@@ -1,0 +1,1 @@
+"""Tasks: data, model, loss, search and metric together, one file a task."""

@@ -1,0 +1,78 @@
+"""What every task offers to training: batches, a loss, and a measure of its own."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.metrics import Measured
+
+
+class Loss(NamedTuple):
+    """A loss summed over what was predicted, and how much that was."""
+
+    total: Float[Tensor, ""]
+    extra: Float[Tensor, ""] | None = None
+    """A mean that is added besides, such as the balance of experts."""
+
+
+class Sample(NamedTuple):
+    """One example of the validation data: what came in, what was right, what came out."""
+
+    given: str
+    expected: str
+    predicted: str
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How well a model does on a corpus."""
+
+    metrics: dict[str, Measured]
+    main: str
+    """The metric that decides which model is the best."""
+    higher: bool
+    """Whether more of it is better."""
+    samples: tuple[Sample, ...]
+    by_length: dict[str, Measured]
+    """The main metric by length of the input."""
+    lines: tuple[dict[str, Any], ...]
+    """One record an example, for the file of the evaluation."""
+
+    @property
+    def score(self) -> float:
+        """The main metric, turned so that more is better."""
+        value = self.metrics[self.main].value
+        return value if self.higher else -value
+
+
+class Task(Protocol):
+    """One task on one corpus."""
+
+    def build(self) -> nn.Module:
+        """A model with fresh weights."""
+        ...
+
+    def plan(self, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
+        """The batches of an epoch, as arrays of example numbers."""
+        ...
+
+    def batch(self, examples: np.ndarray) -> Any:
+        """The tensors of one batch."""
+        ...
+
+    def count(self, batch: Any) -> int:
+        """How many predictions a batch asks for."""
+        ...
+
+    def loss(
+        self, model: nn.Module, batch: Any, smoothing: float, carried: list[Tensor]
+    ) -> tuple[Loss, list[Tensor]]:
+        """The loss of a batch; language models carry their state over to the next one."""
+        ...
+
+    def evaluate(self, model: nn.Module) -> Evaluation:
+        """How well the model does on the validation data."""
+        ...

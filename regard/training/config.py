@@ -1,0 +1,41 @@
+"""How a model is trained: budget, optimiser, schedule, and how often it is looked at."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Budget, optimiser and schedule of a training run."""
+
+    epochs: int | None = None
+    """Passes over the data at most; the task's own number unless another budget is given."""
+    steps: int | None = None
+    """Updates at most."""
+    minutes: float | None = None
+    """Time at most."""
+    batch_tokens: int = 4096
+    """Tokens in a batch at most, padding included."""
+    accumulate: int = 1
+    """Batches whose gradients make one update."""
+    learning_rate: float = 1e-3
+    """The highest learning rate."""
+    warmup: int = 200
+    """Updates over which the learning rate rises to it."""
+    schedule: str = "plateau"
+    """What follows: constant, cosine, inverse_root, or plateau (halved when nothing improves)."""
+    weight_decay: float = 0.01
+    """Pull of the weights towards zero."""
+    clip: float = 1.0
+    """Longest gradient: the cure of exploding ones."""
+    label_smoothing: float = 0.0
+    """Share of the probability that is spread over all answers."""
+    evaluate_every: int | None = None
+    """Updates between two looks at the validation data; an epoch unless said."""
+    patience: int = 5
+    """Looks without improvement before training stops."""
+    average: int = 1
+    """How many of the best checkpoints are averaged in the end, if that is better."""
+    save_every: int = 500
+    """Updates between two saved states, besides those at each look."""
+    seed: int = 1
+    """Decides first weights, order of data and dropout."""

@@ -1,0 +1,264 @@
+"""The only training loop."""
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import RegardError
+from regard.tasks.task import Evaluation, Task
+from regard.training.checkpoints import (
+    Position,
+    load_state,
+    load_weights,
+    read_tensors,
+    save_state,
+    write_tensors,
+)
+from regard.training.config import TrainingConfig
+from regard.training.folder import RunFolder, write_text
+from regard.training.schedule import learning_rate
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where training is; `evaluation` is there when the validation data was just looked at."""
+
+    position: Position
+    loss: float
+    gradient_norm: float
+    learning_rate: float
+    tokens_per_second: float
+    share: float
+    """How much of the budget is used up."""
+    evaluation: Evaluation | None = None
+    note: str = ""
+
+
+Report = Callable[[Progress], None]
+
+
+def train(
+    task: Task,
+    config: TrainingConfig,
+    folder: RunFolder,
+    *,
+    report: Report = lambda progress: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Position:
+    """Train until the budget is used up or nothing improves; go on where the folder left off.
+
+    After `stop()` says so, the state is saved and the position returned is not `done`. The same
+    folder, config and number of threads give the same weights to the bit, however often the run
+    was interrupted (budgets in epochs or steps).
+    """
+    with folder.lock():
+        torch.manual_seed(config.seed)
+        model = task.build()
+        optimizer = torch.optim.AdamW(
+            model.parameters(),
+            lr=config.learning_rate,
+            betas=(0.9, 0.98),
+            weight_decay=config.weight_decay,
+        )
+        position, carried, note = load_state(folder.state, model, optimizer) or (Position(), [], "")
+        _forget_after(folder, position.step)
+        run = _Run(task, config, folder, model, optimizer, report, stop, note)
+        return run.go(position, carried)
+
+
+class _Run:
+    """One call of `train`: what does not change while it goes on."""
+
+    def __init__(
+        self,
+        task: Task,
+        config: TrainingConfig,
+        folder: RunFolder,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        report: Report,
+        stop: Callable[[], bool],
+        note: str,
+    ) -> None:
+        self.task, self.config, self.folder = task, config, folder
+        self.model, self.optimizer = model, optimizer
+        self.report, self.stop, self.note = report, stop, note
+        self.began = time.monotonic()
+
+    def go(self, position: Position, carried: list[Tensor]) -> Position:
+        """Epoch after epoch, from `position` on."""
+        before = position.seconds
+        while not position.done:
+            plan = self.task.plan(self.config.batch_tokens, self.config.seed, position.epoch)
+            if not plan:
+                raise RegardError("there is nothing to train on: the corpus has no examples")
+            total = self._total_steps(len(plan))
+            while position.batch < len(plan) and not position.done:
+                batches = plan[position.batch : position.batch + self.config.accumulate]
+                progress, carried = self._update(batches, position, total, carried)
+                seconds = before + time.monotonic() - self.began
+                position = replace(progress.position, seconds=seconds)
+                over = position.batch >= len(plan)
+                position = replace(position, done=self._used_up(position, over, total))
+                if over or position.done or self._look_due(position.step):
+                    position, progress = self._look(position, progress)
+                    self._save(position, carried)
+                elif position.step % self.config.save_every == 0:
+                    self._save(position, carried)
+                share = self._share(position, len(plan), total)
+                self.report(replace(progress, position=position, share=share, note=self.note))
+                self.note = ""
+                if self.stop() and not position.done:
+                    self._save(position, carried)
+                    return position
+            if not position.done:
+                position, carried = replace(position, epoch=position.epoch + 1, batch=0), []
+        self._finish(position)
+        return position
+
+    def _update(
+        self, batches: list[Any], position: Position, total: int | None, carried: list[Tensor]
+    ) -> tuple[Progress, list[Tensor]]:
+        started = time.monotonic()
+        rate = learning_rate(self.config, position.step, total, position.halvings)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.model.train()
+        tensors = [self.task.batch(batch) for batch in batches]
+        count = max(1, sum(self.task.count(batch) for batch in tensors))
+        summed = 0.0
+        for batch in tensors:
+            loss, carried = self.task.loss(self.model, batch, self.config.label_smoothing, carried)
+            mean = loss.total / count
+            if loss.extra is not None:
+                mean = mean + loss.extra / len(tensors)
+            mean.backward()
+            summed += float(loss.total.detach())
+        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip))
+        if math.isfinite(norm):
+            self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        after = replace(position, batch=position.batch + len(batches), step=position.step + 1)
+        speed = count / max(1e-9, time.monotonic() - started)
+        return Progress(after, summed / count, norm, rate, speed, 0.0), carried
+
+    def _look(self, position: Position, progress: Progress) -> tuple[Position, Progress]:
+        """Measure on the validation data, keep the weights if they are the best so far."""
+        self.model.eval()
+        with torch.no_grad(), torch.random.fork_rng():
+            evaluation = self.task.evaluate(self.model)
+        score, patience = evaluation.score, self.config.patience
+        better = position.best is None or score > position.best
+        if better:
+            position = replace(position, best=score, since_best=0, stale=0)
+            self._keep_best()
+        else:
+            position = replace(
+                position, since_best=position.since_best + 1, stale=position.stale + 1
+            )
+            if self.config.schedule == "plateau" and position.stale >= max(1, patience // 2):
+                position = replace(position, halvings=position.halvings + 1, stale=0)
+        if self.config.average > 1:
+            position = self._keep_for_average(position, score)
+        done = position.done or position.since_best >= patience
+        position = replace(position, done=done)
+        self._log(position, progress, evaluation)
+        return position, replace(progress, evaluation=evaluation)
+
+    def _keep_best(self) -> None:
+        write_tensors(self.folder.model, self.model.state_dict(), {"regard": "{}"})
+
+    def _keep_for_average(self, position: Position, score: float) -> Position:
+        name = f"step-{position.step}.safetensors"
+        kept = dict(sorted({**position.kept, name: score}.items(), key=lambda item: -item[1]))
+        for old in list(kept)[self.config.average :]:
+            del kept[old]
+            (self.folder.checkpoints / old).unlink(missing_ok=True)
+        if name in kept:
+            write_tensors(self.folder.checkpoints / name, self.model.state_dict(), {"regard": "{}"})
+        return replace(position, kept=kept)
+
+    def _finish(self, position: Position) -> None:
+        """Average the kept checkpoints, and take the average if it is better than the best."""
+        if len(position.kept) < 2:
+            return
+        parts = [read_tensors(self.folder.checkpoints / name)[0] for name in sorted(position.kept)]
+        mean = {
+            name: torch.stack([part[name] for part in parts]).mean(0)
+            if parts[0][name].is_floating_point()
+            else parts[0][name]
+            for name in parts[0]
+        }
+        load_weights(self.model, mean, self.folder.checkpoints)
+        self.model.eval()
+        with torch.no_grad():
+            evaluation = self.task.evaluate(self.model)
+        if position.best is None or evaluation.score > position.best:
+            self._keep_best()
+
+    def _save(self, position: Position, carried: list[Tensor]) -> None:
+        save_state(self.folder.state, self.model, self.optimizer, position, carried)
+
+    def _log(self, position: Position, progress: Progress, evaluation: Evaluation) -> None:
+        line = {
+            "step": position.step,
+            "epoch": position.epoch,
+            "loss": progress.loss,
+            "gradient_norm": progress.gradient_norm,
+            "learning_rate": progress.learning_rate,
+            "metrics": {name: asdict(found) for name, found in evaluation.metrics.items()},
+            "by_length": {name: asdict(found) for name, found in evaluation.by_length.items()},
+            "samples": [sample._asdict() for sample in evaluation.samples],
+        }
+        with open(self.folder.metrics, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def _look_due(self, step: int) -> bool:
+        every = self.config.evaluate_every
+        return every is not None and step % every == 0
+
+    def _total_steps(self, batches: int) -> int | None:
+        config = self.config
+        if config.steps is not None:
+            return config.steps
+        if config.epochs is not None:
+            return config.epochs * -(-batches // config.accumulate)
+        return None
+
+    def _used_up(self, position: Position, over: bool, total: int | None) -> bool:
+        config = self.config
+        if config.steps is not None and position.step >= config.steps:
+            return True
+        if config.minutes is not None and position.seconds >= 60 * config.minutes:
+            return True
+        return over and config.epochs is not None and position.epoch + 1 >= config.epochs
+
+    def _share(self, position: Position, batches: int, total: int | None) -> float:
+        config = self.config
+        shares = [position.step / total] if total else []
+        if config.minutes is not None:
+            shares.append(position.seconds / (60 * config.minutes))
+        return min(1.0, max(shares, default=0.0))
+
+
+def _forget_after(folder: RunFolder, step: int) -> None:
+    """Drop lines of metrics that the run will write again."""
+    if not folder.metrics.exists():
+        return
+    lines = folder.metrics.read_text("utf-8").splitlines()
+    kept = [line for line in lines if _step_of(line) <= step]
+    if len(kept) < len(lines):
+        write_text(folder.metrics, "".join(line + "\n" for line in kept))
+
+
+def _step_of(line: str) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return math.inf  # a line that was being written when the run was ended

@@ -1,0 +1,31 @@
+"""Learning rates: a rise, then one of several ways down."""
+
+import math
+
+from regard.errors import RegardError, unknown
+from regard.training.config import TrainingConfig
+
+SCHEDULES = ("constant", "cosine", "inverse_root", "plateau")
+
+
+def learning_rate(config: TrainingConfig, step: int, total: int | None, halvings: int) -> float:
+    """The learning rate of one update.
+
+    >>> config = TrainingConfig(learning_rate=1.0, warmup=4, schedule="inverse_root")
+    >>> [learning_rate(config, step, None, 0) for step in (0, 3, 15)]
+    [0.25, 1.0, 0.5]
+    """
+    if config.schedule not in SCHEDULES:
+        raise RegardError(unknown("schedule", config.schedule, SCHEDULES))
+    risen = min(1.0, (step + 1) / max(1, config.warmup))
+    factor = 1.0
+    if config.schedule == "inverse_root":
+        factor = min(1.0, (max(1, config.warmup) / (step + 1)) ** 0.5)
+    if config.schedule == "plateau":
+        factor = 0.5**halvings
+    if config.schedule == "cosine":
+        if total is None:
+            raise RegardError("schedule cosine needs a budget in epochs or steps, not in minutes")
+        done = min(1.0, max(0.0, (step - config.warmup) / max(1, total - config.warmup)))
+        factor = 0.5 * (1.0 + math.cos(math.pi * done))
+    return config.learning_rate * risen * factor
