@@ -13,7 +13,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,12 +72,14 @@ def memory_of(problem: Problem, name: str, threads: int) -> int:
     return measure.peak_growth(warm, run)
 
 
-def compare(problem: Problem, names: list[str], seconds: float) -> dict[str, Measured | str]:
+def compare(
+    problem: Problem, names: list[str], seconds: float, least: int
+) -> dict[str, Measured | str]:
     """Everyone who can solve the problem, measured; a reason in place of who cannot."""
     threads = torch.get_num_threads()
     memory = {name: measure.in_fresh_process(memory_of, problem, name, threads) for name in names}
     runs = {name: CONTESTANTS[name](problem) for name in names if not isinstance(memory[name], str)}
-    times = measure.interleaved(runs, seconds)
+    times = measure.interleaved(runs, seconds, least)
     return {
         name: Measured(times[name], memory[name]) if name in times else memory[name]
         for name in names
@@ -206,7 +208,7 @@ def main() -> None:
         names = solvers(problem)
         if arguments.quick:
             names = [name for name in names if "Flex" not in name]
-        results = compare(problem, names, 1.0 if arguments.quick else 8.0)
+        results = compare(problem, names, *((1.0, 3) if arguments.quick else (10.0, 3)))
         print(*table(problem, results, limits.of(problem)), sep="\n", flush=True)
         if problem == TRAINING:
             verdicts += additive_bars(results)
@@ -222,7 +224,7 @@ def main() -> None:
     print("| T |", *(f"{n} |" for n in lengths))
     print("| --- |", *("---: |" for _ in lengths))
     for family, grown in growth(lengths):
-        ratios = [after / before for before, after in zip(grown, grown[1:], strict=False)]
+        ratios = [after / before for before, after in pairwise(grown)]
         cells = [f"{grown[0] / 1e6:.1f}"]
         cells += [f"{n / 1e6:.1f} (×{r:.2f})" for n, r in zip(grown[1:], ratios, strict=True)]
         print(f"| {family} |", *(f"{cell} |" for cell in cells), flush=True)

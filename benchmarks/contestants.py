@@ -42,7 +42,7 @@ class Additive:
 
     @property
     def work(self) -> float:
-        """How often tanh is taken; the backward takes it again, since nobody can keep it all."""
+        """How many tanh the equation has; the backward takes each again, rather than keep it."""
         pairs = self.batch * self.queries * self.keys
         return pairs * self.hidden * (2 if self.backward else 1)
 
@@ -138,11 +138,12 @@ def _run(backward: bool, inputs: list[Tensor], forward: Callable[..., Tensor]) -
 
         return run
     learned = [tensor for tensor in inputs if tensor.requires_grad]
+    query = inputs[0]  # everyone's output has its shape, and so has the gradient that comes in
+    gradient = torch.ones(query.shape)
 
     def run_back() -> object:
         output = forward(*inputs)
-        gradients = torch.autograd.grad(output, learned, torch.ones_like(output))
-        return output.detach(), gradients
+        return output.detach(), torch.autograd.grad(output, learned, gradient)
 
     return run_back
 

@@ -9,6 +9,7 @@ Of the softmax only the log of each row's sum is kept, and the weights are compu
 (Dao et al., 2022, https://arxiv.org/abs/2205.14135).
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -30,6 +31,11 @@ class Seen(NamedTuple):
     mask: Bool[Tensor, "m #q k"] | None = None
     mask_of: Int[Tensor, "b"] | None = None
     """Which of the m masks a batch element has."""
+
+    @property
+    def hides(self) -> bool:
+        """Whether any pair may be unseen."""
+        return self.start is not None or self.mask is not None
 
     def block(self, batch: slice, queries: slice, keys: slice) -> Tensor | None:
         """The mask [b, q, k] of one block, or None where everything is seen."""
@@ -70,10 +76,13 @@ def _slices(length: int, size: int) -> list[slice]:
 
 
 def _blocks(batch: int, queries: int, keys: int, hidden: int, seen: Seen) -> Iterator[_Block]:
+    if not batch * queries * keys:
+        return
     at_once = max(1, PAIRS_AT_ONCE // max(hidden, 1))
-    width = min(keys, at_once)
+    width = min(keys, max(math.isqrt(at_once), at_once // queries))  # square, if it can be
+    width = -(-keys // -(-keys // width))
     rows = _slices(queries, at_once // width)
-    together = at_once // (width * queries) if len(rows) == 1 else 1
+    together = at_once // (keys * queries) if (len(rows), width) == (1, keys) else 1
     ranges = seen.key_ranges(rows, keys)
     for elements in _slices(batch, together):
         for row, (first, last) in zip(rows, ranges, strict=True):
@@ -91,20 +100,20 @@ class _Tanh:
     def __init__(self, query: Tensor, key: Tensor, seen: Seen) -> None:
         self.query, self.key, self.seen = query, key, seen
         self.buffer = query.new_empty(0)
-        anything_hidden = seen.start is not None or seen.mask is not None
-        self.poisoned = anything_hidden and not (_finite(query) and _finite(key))
+        self.poisoned = seen.hides and not (_finite(query) and _finite(key))
 
     def __call__(self, block: _Block, keys: slice) -> tuple[Tensor, Tensor | None]:
         """The block, and which of its pairs are seen; pairs that are not may hold anything."""
         query = self.query[block.batch, block.queries, None]
         key = self.key[block.batch, None, keys]
-        shape = torch.broadcast_shapes(query.shape, key.shape)
-        if self.buffer.numel() < shape.numel():
-            self.buffer = query.new_empty(shape.numel())
-        t = self.buffer[: shape.numel()].view(shape)
+        shape = (query.shape[0], query.shape[1], key.shape[2], key.shape[3])
+        size = math.prod(shape)
+        if self.buffer.numel() < size:
+            self.buffer = query.new_empty(size)
+        t = self.buffer[:size].view(shape)
         torch.add(query, key, out=t)
         t.tanh_()
-        seen = self.seen.block(block.batch, block.queries, keys)
+        seen = self.seen.block(block.batch, block.queries, keys) if self.seen.hides else None
         if self.poisoned and seen is not None:
             t.masked_fill_(~seen.unsqueeze(-1), 0.0)
         return t, seen
@@ -126,7 +135,7 @@ def _weighted_sum(weights: Tensor, items: Tensor, finite: bool) -> Tensor:
 
 
 def _project(t: Tensor, weight: Tensor) -> Tensor:
-    return (t.flatten(0, 2) @ weight).view(t.shape[:3])
+    return (t.view(-1, t.shape[3]) @ weight).view(t.shape[:3])
 
 
 def _spread(
@@ -134,24 +143,18 @@ def _spread(
 ) -> None:
     """Adds the gradients of one block to the sums of query, key and weight; overwrites t.
 
-    The factor w is left for the end, and Σ d_s (1 - t²) is Σ d_s - Σ d_s t².
+    The factor w is left for the end.
     """
     query, key, weight = sums
-    weight.addmv_(t.flatten(0, 2).mT, d_s.reshape(-1))
-    squares = torch.mul(t, t, out=t)
-    query[block.batch, block.queries] += d_s.sum(2, keepdim=True)
-    query[block.batch, block.queries] -= (d_s.unsqueeze(-2) @ squares).squeeze(-2)
-    by_key = d_s.mT.contiguous()
-    key[block.batch, keys] += by_key.sum(2, keepdim=True)
-    key[block.batch, keys] -= (by_key.unsqueeze(-2) @ squares.transpose(1, 2)).squeeze(-2)
+    weight.addmv_(t.view(-1, t.shape[3]).mT, d_s.reshape(-1))
+    slope = torch.addcmul(t.new_ones(()), t, t, value=-1.0, out=t)
+    query[block.batch, block.queries] += (d_s.unsqueeze(2) @ slope).squeeze(2)
+    by_key = d_s.mT.contiguous()  # rows of a strided matrix are multiplied six times slower
+    key[block.batch, keys] += (by_key.unsqueeze(2) @ slope.transpose(1, 2)).squeeze(2)
 
 
 def _shape(query: Tensor, key: Tensor) -> tuple[int, int, int, int]:
     return query.shape[0], query.shape[1], key.shape[1], query.shape[2]
-
-
-def _pairs(query: Tensor, key: Tensor) -> int:
-    return query.shape[0] * query.shape[1] * key.shape[1]
 
 
 class _Refuse(torch.autograd.Function):
@@ -184,11 +187,10 @@ class BlockScores(torch.autograd.Function):
         ctx.save_for_backward(query, key, weight)
         scores = query.new_empty(query.shape[0], query.shape[1], key.shape[1])
         tanh = _Tanh(query, key, Seen())
-        if _pairs(query, key):
-            for block in _blocks(*_shape(query, key), Seen()):
-                for keys in _inner(block.keys):
-                    t, _ = tanh(block, keys)
-                    scores[block.batch, block.queries, keys] = _project(t, weight)
+        for block in _blocks(*_shape(query, key), Seen()):
+            for keys in _inner(block.keys):
+                t, _ = tanh(block, keys)
+                scores[block.batch, block.queries, keys] = _project(t, weight)
         return scores
 
     @staticmethod
@@ -198,12 +200,11 @@ class BlockScores(torch.autograd.Function):
         with torch.no_grad():
             sums = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(weight)
             tanh = _Tanh(query, key, Seen())
-            if _pairs(query, key):
-                for block in _blocks(*_shape(query, key), Seen()):
-                    for keys in _inner(block.keys):
-                        t, _ = tanh(block, keys)
-                        d_s = gradient[block.batch, block.queries, keys]
-                        _spread(d_s, t, block, keys, sums)
+            for block in _blocks(*_shape(query, key), Seen()):
+                for keys in _inner(block.keys):
+                    t, _ = tanh(block, keys)
+                    d_s = gradient[block.batch, block.queries, keys]
+                    _spread(d_s, t, block, keys, sums)
             gradients = sums[0].mul_(weight), sums[1].mul_(weight), sums[2]
         return _first_only(gradients, gradient, query, key, weight)
 
@@ -219,9 +220,9 @@ class BlockAttention(torch.autograd.Function):
         seen = Seen(*parts)
         output = query.new_zeros(*query.shape[:2], value.shape[2])
         log_sum = query.new_full(query.shape[:2], float("-inf"))
-        tanh, finite = _Tanh(query, key, seen), _finite(value)
-        blocks = _blocks(*_shape(query, key), seen) if _pairs(query, key) else ()
-        for batch, queries, keys in blocks:
+        tanh = _Tanh(query, key, seen)
+        finite = not seen.hides or _finite(value)
+        for batch, queries, keys in _blocks(*_shape(query, key), seen):
             if not keys:
                 continue
             scores = query.new_empty(*query[batch, queries].shape[:2], keys.stop - keys.start)
@@ -249,22 +250,22 @@ class BlockAttention(torch.autograd.Function):
         with torch.no_grad():
             sums = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(weight)
             d_value = torch.zeros_like(value)
-            tanh, finite = _Tanh(query, key, seen), _finite(gradient)
-            blocks = _blocks(*_shape(query, key), seen) if _pairs(query, key) else ()
-            for block in blocks:
+            tanh = _Tanh(query, key, seen)
+            finite = not seen.hides or _finite(gradient)
+            for block in _blocks(*_shape(query, key), seen):
                 batch, queries, _ = block
-                delta = (gradient[batch, queries] * output[batch, queries]).sum(-1, keepdim=True)
+                d_out = gradient[batch, queries]
+                delta = (d_out * output[batch, queries]).sum(-1, keepdim=True)
+                row_sum = log_sum[batch, queries, None]
                 for keys in _inner(block.keys):
                     t, visible = tanh(block, keys)
-                    weights = _project(t, weight).sub_(log_sum[batch, queries, None]).exp_()
-                    d_s = gradient[batch, queries] @ value[batch, keys].mT
+                    weights = _project(t, weight).sub_(row_sum).exp_()
+                    d_s = d_out @ value[batch, keys].mT
                     d_s.sub_(delta).mul_(weights)
                     if visible is not None:
                         weights.masked_fill_(~visible, 0.0)
                         d_s.masked_fill_(~visible, 0.0)
-                    d_value[batch, keys] += _weighted_sum(
-                        weights.mT, gradient[batch, queries], finite
-                    )
+                    d_value[batch, keys] += _weighted_sum(weights.mT, d_out, finite)
                     _spread(d_s, t, block, keys, sums)
             gradients = sums[0].mul_(weight), sums[1].mul_(weight), sums[2], d_value
         return *_first_only(gradients, gradient, query, key, weight, value), *[None] * 4

@@ -39,28 +39,31 @@ def streams(ids: Tokens, batch: int, steps: int) -> Iterator[Chunk]:
     >>> [chunk.targets.tolist() for chunk in streams(np.arange(10, 16), 2, 2)]
     [[[11, 12], [14, 15]], [[13], [0]]]
     """
-    if batch < 1 or steps < 1:
-        raise ValueError(f"{batch} rows of {steps} steps: both must be at least 1")
+    for number in range(chunks(ids, batch, steps)):
+        yield chunk(ids, batch, steps, number)
+
+
+def chunk(ids: Tokens, batch: int, steps: int, number: int) -> Chunk:
+    """One of the chunks that `streams` yields, by its number."""
     total = len(ids) - 1
     rows = min(batch, total)
-    if rows < 1:
-        return
     starts = [total // rows * i + min(i, total % rows) for i in range(rows + 1)]
-    longest = starts[1]
-    for begin in range(0, longest, steps):
-        width = min(steps, longest - begin)
-        laid = np.zeros((2, rows, width), dtype=np.int64)
-        for row in range(rows):
-            first = starts[row] + begin
-            end = min(first + width, starts[row + 1])
-            piece = ids[first : end + 1]
-            laid[0, row, : end - first] = piece[:-1]
-            laid[1, row, : end - first] = piece[1:]
-        yield Chunk(torch.from_numpy(laid[0]), torch.from_numpy(laid[1]))
+    begin = number * steps
+    width = min(steps, starts[1] - begin)
+    laid = np.zeros((2, rows, width), dtype=np.int64)
+    for row in range(rows):
+        first = starts[row] + begin
+        end = min(first + width, starts[row + 1])
+        piece = ids[first : end + 1]
+        laid[0, row, : end - first] = piece[:-1]
+        laid[1, row, : end - first] = piece[1:]
+    return Chunk(torch.from_numpy(laid[0]), torch.from_numpy(laid[1]))
 
 
 def chunks(ids: Tokens, batch: int, steps: int) -> int:
     """How many chunks `streams` yields."""
+    if batch < 1 or steps < 1:
+        raise ValueError(f"{batch} rows of {steps} steps: both must be at least 1")
     total = len(ids) - 1
     rows = min(batch, total)
     return ceil(ceil(total / rows) / steps) if rows > 0 else 0

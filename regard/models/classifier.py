@@ -9,17 +9,10 @@ from regard.attention import masks
 from regard.attention.scores import Score
 from regard.errors import unknown
 from regard.layers import Experts, Pooling
-from regard.models.embedding import Embedding
-from regard.models.encoders import (
-    ContextEncoder,
-    NoContext,
-    RecurrentContext,
-    SelfContext,
-    TransformerContext,
-)
-from regard.models.output import Output
+from regard.models.embedding import inputs
+from regard.models.encoders import SelfContext, encoder
+from regard.models.output import Output, total
 
-ENCODERS = ("none", "self", "recurrent", "transformer")
 POOLINGS = ("sum", "mean", "max", "weighted", "fixed", "self")
 
 
@@ -28,7 +21,7 @@ class ClassifierConfig:
     """How a classifier is built."""
 
     pooling: str = "weighted"
-    """sum, mean, max, weighted, fixed, or self (self-attention, then the mean)."""
+    """sum, mean, max, weighted, fixed, or self (a layer of self-attention, then the mean)."""
     queries: int = 1
     """How many fixed queries."""
     attention: str | None = None
@@ -40,7 +33,9 @@ class ClassifierConfig:
     cell: str = "gru"
     """elman, gru or lstm, where it is recurrent."""
     width: int = 128
-    """Size of word vectors and states."""
+    """Size of word vectors, and of states in each direction."""
+    word_size: int | None = None
+    """Size of the vectors in the table of words, if another: that of word vectors from a file."""
     layers: int = 1
     """Layers of the encoder."""
     heads: int = 4
@@ -60,7 +55,11 @@ class ClassifierConfig:
 
 
 class Classifier(nn.Module):
-    """Reads a text, or a sequence of vectors, and says how much it is of each class."""
+    """Reads a text, or a sequence of vectors, and says how much it is of each class.
+
+    Weights are called encoder.0.self and so on, pooling.self, pooling ([b, n, 1, t], a head each
+    query) and experts.
+    """
 
     def __init__(
         self,
@@ -71,31 +70,71 @@ class Classifier(nn.Module):
         features: int | None = None,
         score: Score | None = None,
     ) -> None:
-        """Build it for so many words, or for vectors of so many features."""
+        """Build it.
+
+        Args:
+            config: how it is built.
+            words: number of words, or None where vectors come in.
+            labels: number of classes.
+            features: size of vectors that come instead of words.
+            score: a callable where the config can only name one.
+        """
         super().__init__()
         if config.pooling not in POOLINGS:
             raise ValueError(unknown("pooling", config.pooling, POOLINGS))
-        width = config.width
-        self.inputs = inputs(words, features, config)
         attention = score or config.attention
-        kind = "self" if config.pooling == "self" and config.encoder == "none" else config.encoder
-        self.encoder = encoder(kind, config, attention)
-        self.dropout = nn.Dropout(config.dropout)
+        self.inputs = inputs(
+            words,
+            features,
+            config.width,
+            size=config.word_size,
+            positions="sinusoids" if config.encoder == "transformer" else "none",
+            dropout=config.dropout,
+            max_length=config.max_length,
+        )
+        self.encoder = encoder(
+            config.encoder,
+            config.width,
+            cell=config.cell,
+            layers=config.layers,
+            heads=config.heads,
+            feed_forward=config.feed_forward,
+            dropout=config.dropout,
+            score=attention or "scaled_dot",
+            normalize=config.normalize,
+            experts=config.experts,
+            top_k=config.top_k,
+            max_keys=config.max_length,
+        )
+        own = config.pooling == "self"
+        self.attention = (
+            SelfContext(
+                self.encoder.size,
+                heads=config.heads,
+                dropout=config.dropout,
+                score=attention or "scaled_dot",
+                normalize=config.normalize,
+                max_keys=config.max_length,
+                name="pooling.self",
+            )
+            if own
+            else None
+        )
         self.pooling = Pooling(
             self.encoder.size,
-            "mean" if config.pooling == "self" else config.pooling,
+            "mean" if own else config.pooling,
             queries=config.queries,
-            score=attention if config.pooling in ("weighted", "fixed") else None,
+            score=attention,
             normalize=config.normalize,
             max_keys=config.max_length,
         )
+        self.dropout = nn.Dropout(config.dropout)
         size = self.pooling.size
-        self.mixture = (
-            Experts(size, width, config.experts, output_size=labels, top_k=config.top_k)
+        self.decision = (
+            Experts(size, config.width, config.experts, output_size=labels, top_k=config.top_k)
             if config.experts
-            else None
+            else nn.Linear(size, labels)
         )
-        self.decision = None if config.experts else nn.Linear(size, labels)
 
     def forward(
         self,
@@ -106,82 +145,18 @@ class Classifier(nn.Module):
     ) -> Output:
         """Logits [b, classes]."""
         context = self.encoder(self.inputs(words), lengths, need_weights=need_weights)
-        pooled = self.pooling(context.states, masks.lengths(lengths))
-        weights = dict(context.weights)
+        states, weights, balance = context.states, dict(context.weights), context.balance
+        if self.attention is not None:
+            looked = self.attention(states, lengths, need_weights=need_weights)
+            states = looked.states
+            weights |= looked.weights
+        pooled = self.pooling(states, masks.lengths(lengths))
         if need_weights:
             weights["pooling"] = pooled.weights[:, :, None]
-        summary = self.dropout(pooled.output)
-        if self.decision is not None:
-            return Output(self.decision(summary), weights, context.balance)
-        assert self.mixture is not None  # one of both is there
-        mixed = self.mixture(summary)
-        if need_weights:
-            weights["experts"] = mixed.weights[:, None, None]
-        balance = mixed.balance if context.balance is None else mixed.balance + context.balance
-        return Output(mixed.output, weights, balance)
-
-
-class Vectors(nn.Module):
-    """Vectors that come as they are — frames, features — brought to the model's width."""
-
-    def __init__(self, features: int, width: int, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.project = nn.Linear(features, width)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, vectors: Float[Tensor, "b t f"]) -> Float[Tensor, "b t w"]:
-        """Projected vectors."""
-        return self.dropout(self.project(vectors))
-
-
-def inputs(words: int | None, features: int | None, config: "ClassifierConfig") -> nn.Module:
-    """The first layer: a table of words, or a projection of vectors."""
-    if (words is None) == (features is None):
-        raise ValueError(f"give either words or features; got {words} and {features}")
-    if features is not None:
-        return Vectors(features, config.width, config.dropout)
-    assert words is not None
-    positions = "sinusoids" if config.encoder == "transformer" else "none"
-    return Embedding(
-        words,
-        config.width,
-        positions=positions,
-        dropout=config.dropout,
-        max_length=config.max_length,
-    )
-
-
-def encoder(kind: str, config: "ClassifierConfig", score: str | Score | None) -> ContextEncoder:
-    """What gives words their context."""
-    if kind not in ENCODERS:
-        raise ValueError(unknown("encoder", kind, ENCODERS))
-    options = {"normalize": config.normalize, "max_keys": config.max_length}
-    if kind == "recurrent":
-        return RecurrentContext(
-            config.width,
-            config.width,
-            cell=config.cell,
-            layers=config.layers,
-            dropout=config.dropout,
-        )
-    if kind == "self":
-        return SelfContext(
-            config.width,
-            heads=config.heads,
-            dropout=config.dropout,
-            score=score or "scaled_dot",
-            **options,
-        )
-    if kind == "transformer":
-        return TransformerContext(
-            config.width,
-            layers=config.layers,
-            heads=config.heads,
-            hidden=config.feed_forward,
-            dropout=config.dropout,
-            score=score or "scaled_dot",
-            experts=config.experts,
-            top_k=config.top_k,
-            **options,
-        )
-    return NoContext(config.width)
+        logits = self.decision(self.dropout(pooled.output))
+        if isinstance(self.decision, Experts):
+            logits, heard, uneven = logits
+            balance = total([balance, uneven])
+            if need_weights:
+                weights["experts"] = heard[:, None, None]
+        return Output(logits, weights, balance)

@@ -7,13 +7,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.attention import attend, masks, scores
+from regard.attention import masks
 from regard.attention.scores import Score
 from regard.errors import unknown
-from regard.layers import Block, BlockCache, Encoder
+from regard.layers import Cache, Encoder
 from regard.layers.recurrent import State
 from regard.models.embedding import Embedding, Unembedding
-from regard.models.output import Output, Weights, numbered, total
+from regard.models.lookback import LookBack
+from regard.models.output import Output, Weights
+from regard.models.stack import Caches, Stack
 
 MODELS = ("recurrent", "transformer")
 FIRST = ("zero", "learned")
@@ -54,22 +56,29 @@ class LanguageConfig:
     tied: bool = True
     """Words have one table, coming in and going out."""
     max_length: int = 1024
-    """The longest text of a transformer, in tokens."""
+    """How far back a transformer looks, itself included, in tokens; texts may be longer."""
 
 
 class LanguageState(NamedTuple):
     """What passes from one stretch of text to the next."""
 
     cell: State
-    """Last states of the recurrent layers, [b, layers, h]; empty in a transformer."""
+    """Last states of the recurrent layers, [b, layers, w]; empty in a transformer."""
     past: Float[Tensor, "b n w"] | None
     """States that attention may look back at."""
-    caches: tuple[BlockCache, ...]
+    caches: Caches
+    """What a transformer remembers, layer by layer."""
+    about: Float[Tensor, "b 1 w"] | None
+    """What a transformer is to write about, which stands in every position."""
     position: int
 
 
 class LanguageModel(nn.Module):
-    """Reads text and says how likely each next word is."""
+    """Reads text and says how likely each next word is.
+
+    Weights are called past where a recurrent model looks back, its keys the states kept from
+    earlier calls and then those of this one; decoder.0.self and so on in a transformer.
+    """
 
     def __init__(
         self,
@@ -94,63 +103,19 @@ class LanguageModel(nn.Module):
             raise ValueError(unknown("model", config.model, MODELS))
         if config.first not in FIRST:
             raise ValueError(unknown("first state", config.first, FIRST))
-        if config.model == "transformer" and config.attention == "none":
-            attention: str | Score = "scaled_dot"
-        else:
-            attention = score or config.attention
         self.config = config
-        width = config.width
-        recurrent = config.model == "recurrent"
         self.embedding = Embedding(
             words,
-            width,
-            positions="none" if recurrent else "sinusoids",
+            config.width,
+            positions="none" if config.model == "recurrent" else "sinusoids",
             dropout=config.dropout,
-            max_length=config.max_length,
         )
-        self.label = nn.Embedding(labels, width) if labels else None
-        self.vector = nn.Linear(features, width) if features else None
-        layers = config.layers or (1 if recurrent else 4)
-        self.dropout = nn.Dropout(config.dropout)
-        self.first: nn.Parameter | None = None
-        self.look: LookBack | None = None
-        if recurrent:
-            self.network = Encoder(
-                width,
-                width,
-                cell=config.cell,
-                layers=layers,
-                bidirectional=False,
-                dropout=config.dropout,
-            )
-            parts = 2 if config.cell == "lstm" else 1
-            if config.first == "learned":
-                self.first = nn.Parameter(torch.zeros(parts, layers, width))
-            if attention != "none":
-                self.look = LookBack(
-                    width,
-                    score=attention,
-                    normalize=config.normalize,
-                    split=config.split,
-                    window=config.window,
-                )
-        else:
-            self.blocks = nn.ModuleList(
-                Block(
-                    width,
-                    config.heads,
-                    config.feed_forward,
-                    dropout=config.dropout,
-                    score=attention,
-                    normalize=config.normalize,
-                    experts=config.experts,
-                    top_k=config.top_k,
-                    max_keys=config.max_length,
-                )
-                for _ in range(layers)
-            )
-            self.norm = nn.LayerNorm(width)
-        self.words = Unembedding(width, words, self.embedding if config.tied else None)
+        self.label = nn.Embedding(labels, config.width) if labels else None
+        self.vector = nn.Linear(features, config.width) if features else None
+        self.body = (
+            Recurrent(config, score) if config.model == "recurrent" else Transformer(config, score)
+        )
+        self.words = Unembedding(config.width, words, self.embedding if config.tied else None)
 
     def start(
         self,
@@ -160,59 +125,20 @@ class LanguageModel(nn.Module):
         vector: Float[Tensor, "b f"] | None = None,
     ) -> LanguageState:
         """The state before the first word, perhaps with something to write about."""
-        given = self._given(label, vector)
-        if self.config.model == "transformer":
-            states = self.embedding.words.weight.new_zeros(batch, 0, self.config.width)
-            caches = tuple(BlockCache(block.own.remember(states), None) for block in self.blocks)
-            return LanguageState((), given, caches, 0)
-        layers, parts = self.network.layers, 2 if self.config.cell == "lstm" else 1
-        first = self.first
-        if first is None:
-            first = self.embedding.words.weight.new_zeros(parts, layers, self.config.width)
-        cell = tuple(part.expand(batch, -1, -1) for part in first)
-        if given is not None:
-            cell = (cell[0] + given, *cell[1:])
-        past = None
-        if self.look is not None:
-            past = self.embedding.words.weight.new_zeros(batch, 0, self.config.width)
-        return LanguageState(cell, past, (), 0)
+        return self.body.start(batch, self._about(label, vector))
 
     def forward(
         self, words: Int[Tensor, "b t"], state: LanguageState, *, need_weights: bool = False
     ) -> tuple[Output, LanguageState]:
-        """Logits of the word after each of these, and the state after the last."""
+        """Logits of the word after each of these, and the state after the last.
+
+        Texts in pieces, each with the state after the one before, give the logits of the whole.
+        """
         vectors = self.embedding(words, offset=state.position)
-        after = state.position + words.shape[1]
-        if self.config.model == "transformer":
-            return self._transformed(vectors, state, after, need_weights)
-        states, cell = self.network(vectors, None, state.cell)
-        weights: Weights = {}
-        past = state.past
-        if self.look is not None and past is not None:
-            states, past, looked = self.look(states, past, need_weights=need_weights)
-            if looked is not None:
-                weights["past"] = looked[:, None]
-        logits = self.words(self.dropout(states))
-        return Output(logits, weights), LanguageState(cell, past, (), after)
+        passed, state = self.body(vectors, state, need_weights=need_weights)
+        return Output(self.words(passed.states), passed.weights, passed.balance), state
 
-    def _transformed(
-        self, vectors: Tensor, state: LanguageState, after: int, need_weights: bool
-    ) -> tuple[Output, LanguageState]:
-        if state.past is not None:  # what the text is about stands in every position
-            vectors = vectors + state.past
-        weights: Weights = {}
-        caches, balances = [], []
-        for layer, (block, cache) in enumerate(zip(self.blocks, state.caches, strict=True)):
-            passed = block(vectors, masks.causal(), cache=cache, need_weights=need_weights)
-            vectors = passed.output
-            caches.append(passed.cache)
-            balances.append(passed.balance)
-            if need_weights:
-                weights |= numbered(passed.weights, f"decoder.{layer}")
-        output = Output(self.words(self.norm(vectors)), weights, total(balances))
-        return output, LanguageState((), state.past, tuple(caches), after)
-
-    def _given(self, label: Tensor | None, vector: Tensor | None) -> Tensor | None:
+    def _about(self, label: Tensor | None, vector: Tensor | None) -> Tensor | None:
         """[b, 1, w]: what the text is to be about."""
         parts = []
         for what, given, layer in (("label", label, self.label), ("vector", vector, self.vector)):
@@ -228,59 +154,126 @@ def detached(state: LanguageState) -> LanguageState:
     return LanguageState(
         tuple(part.detach() for part in state.cell),
         None if state.past is None else state.past.detach(),
-        state.caches,
+        tuple(Cache(cache.key.detach(), cache.value.detach()) for cache in state.caches),
+        None if state.about is None else state.about.detach(),
         state.position,
     )
 
 
-class LookBack(nn.Module):
-    """Attention of a recurrent language model over its own past states.
+class Read(NamedTuple):
+    """Vectors to predict from, where each looked, and the balance loss of experts."""
 
-    c_t = attend(h_t, {h_{t-n} … h_{t-1}}), joined to the state: tanh(W [h_t; c_t]).
+    states: Float[Tensor, "b t w"]
+    weights: Weights
+    balance: Float[Tensor, ""] | None
 
-    With `split`, each state has three parts: the first predicts, the second is the key, the third
-    the value. Daniluk et al., 2017, https://arxiv.org/abs/1702.04521
-    """
 
-    def __init__(
-        self,
-        width: int,
-        *,
-        score: str | Score = "additive",
-        normalize: str = "softmax",
-        split: bool = False,
-        window: int = 64,
-    ) -> None:
+class Recurrent(nn.Module):
+    """h_t = f(W_h h_{t-1} + W_e x_t + b) or its gated kin, with or without a look back."""
+
+    def __init__(self, config: LanguageConfig, score: Score | None) -> None:
         super().__init__()
-        self.parts = nn.Linear(width, 3 * width) if split else None
-        self.score = scores.make(score, width, width, max_keys=window)
-        self.normalize, self.window = normalize, window
-        self.join = nn.Linear(2 * width, width)
+        width, layers = config.width, config.layers or 1
+        self.network = Encoder(
+            width,
+            width,
+            cell=config.cell,
+            layers=layers,
+            bidirectional=False,
+            dropout=config.dropout,
+        )
+        first = torch.zeros(2 if config.cell == "lstm" else 1, layers, width)
+        self.first: Tensor
+        if config.first == "learned":
+            self.first = nn.Parameter(first)
+        else:
+            self.register_buffer("first", first, persistent=False)
+        attention = score or config.attention
+        self.look = (
+            LookBack(
+                width,
+                score=attention,
+                normalize=config.normalize,
+                split=config.split,
+                window=config.window,
+            )
+            if attention != "none"
+            else None
+        )
+        self.dropout = nn.Dropout(config.dropout)
+
+    def start(self, batch: int, about: Float[Tensor, "b 1 w"] | None) -> LanguageState:
+        """The first state, moved by what the text is to be about."""
+        hidden, *memory = self.first.unsqueeze(1).expand(-1, batch, -1, -1)
+        if about is not None:
+            hidden = hidden + about
+        past = None if self.look is None else hidden.new_zeros(batch, 0, hidden.shape[-1])
+        return LanguageState((hidden, *memory), past, (), None, 0)
 
     def forward(
-        self,
-        states: Float[Tensor, "b t w"],
-        past: Float[Tensor, "b n w"],
-        *,
-        need_weights: bool = False,
-    ) -> tuple[Float[Tensor, "b t w"], Float[Tensor, "b m w"], Float[Tensor, "b t k"] | None]:
-        """Joined states, the past that the next call needs, and weights over past and states."""
-        memory = torch.cat([past, states], 1)
-        predict, key, value = memory, memory, memory
-        if self.parts is not None:
-            predict, key, value = self.parts(memory).chunk(3, -1)
-        query = key[:, -states.shape[1] :]
-        # keys are the states before the current one, at most `window` of them
-        mask = masks.causal() & masks.others() & masks.window(self.window + 1)
-        attended = attend(
-            query,
-            key,
-            value,
-            mask,
-            score=self.score,
-            normalize=self.normalize,
-            need_weights=need_weights,
+        self, vectors: Float[Tensor, "b t w"], state: LanguageState, *, need_weights: bool = False
+    ) -> tuple[Read, LanguageState]:
+        """Read on."""
+        states, cell = self.network(vectors, None, state.cell)
+        past, weights = state.past, {}
+        if self.look is not None:
+            states, past, looked = self.look(states, past, need_weights=need_weights)
+            if looked is not None:
+                weights["past"] = looked[:, None]
+        after = state.position + vectors.shape[1]
+        return (
+            Read(self.dropout(states), weights, None),
+            LanguageState(cell, past, (), None, after),
         )
-        here = predict[:, -states.shape[1] :]
-        joined = self.join(torch.cat([here, attended.output], -1)).tanh()
-        return joined, memory[:, -self.window :], attended.weights
+
+
+class Transformer(nn.Module):
+    """Blocks that look back, as far as `max_length`."""
+
+    def __init__(self, config: LanguageConfig, score: Score | None) -> None:
+        super().__init__()
+        named = "scaled_dot" if config.attention == "none" else config.attention
+        self.absolute = score is None and named == "location"
+        self.reach = config.max_length
+        self.stack = Stack(
+            config.width,
+            config.layers or 4,
+            heads=config.heads,
+            hidden=config.feed_forward,
+            dropout=config.dropout,
+            score=score or named,
+            normalize=config.normalize,
+            experts=config.experts,
+            top_k=config.top_k,
+            max_keys=config.max_length,
+        )
+
+    def start(self, batch: int, about: Float[Tensor, "b 1 w"] | None) -> LanguageState:
+        """Nothing to look back at."""
+        return LanguageState((), None, self.stack.nothing(batch), about, 0)
+
+    def forward(
+        self, vectors: Float[Tensor, "b t w"], state: LanguageState, *, need_weights: bool = False
+    ) -> tuple[Read, LanguageState]:
+        """Read on; what is out of every later word's reach is forgotten."""
+        after = state.position + vectors.shape[1]
+        if self.absolute and after > self.reach:
+            raise ValueError(
+                f"location knows {self.reach} positions, but this text has {after}: cut it, or "
+                f"raise max_length"
+            )
+        if state.about is not None:
+            vectors = vectors + state.about
+        mask = masks.causal()
+        if after > self.reach:
+            mask = mask & masks.window(self.reach)
+        states, weights, balance, caches = self.stack(
+            vectors, mask, name="decoder", own=state.caches, need_weights=need_weights
+        )
+        kept = tuple(_last(cache, self.reach - 1) for cache in caches)
+        return Read(states, weights, balance), LanguageState((), None, kept, state.about, after)
+
+
+def _last(cache: Cache, positions: int) -> Cache:
+    first = max(0, cache.key.shape[-2] - positions)
+    return Cache(cache.key[..., first:, :], cache.value[..., first:, :])

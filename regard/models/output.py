@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 Weights = dict[str, Tensor]
-"""Attention weights by name, each [b, h, q, k]."""
+"""Attention weights by name, each [b, h, q, k]; what has no heads has one."""
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,6 @@ class Output:
     weights: Weights = field(default_factory=dict)
     balance: Float[Tensor, ""] | None = None
     """The load-balancing loss of experts, where there are any."""
-
-
-def numbered(weights: dict[str, Tensor], where: str) -> Weights:
-    """The weights of one layer under the name of its place."""
-    return {f"{where}.{name}": tensor for name, tensor in weights.items()}
 
 
 def total(parts: list[Tensor | None]) -> Tensor | None:

@@ -7,17 +7,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.attention.scores import Score
-from regard.errors import unknown
 from regard.layers import CRF
-from regard.models.classifier import ENCODERS, Vectors
-from regard.models.embedding import Embedding
-from regard.models.encoders import (
-    ContextEncoder,
-    NoContext,
-    RecurrentContext,
-    SelfContext,
-    TransformerContext,
-)
+from regard.models.embedding import Embedding, inputs
+from regard.models.encoders import encoder, real_places
 from regard.models.output import Output
 
 
@@ -35,6 +27,8 @@ class TaggerConfig:
     """elman, gru or lstm, where it is recurrent."""
     width: int = 128
     """Size of word vectors; states of a recurrent encoder have it in each direction."""
+    word_size: int | None = None
+    """Size of the vectors in the table of words, if another: that of word vectors from a file."""
     characters: int = 32
     """Size of the vectors of characters; 0 for words alone."""
     character_features: int = 64
@@ -76,7 +70,8 @@ class CharacterFeatures(nn.Module):
         # padding beyond the word is closed, so that its width does not matter
         features = features.masked_fill((flat == 0)[:, None], float("-inf")).amax(-1)
         features = features.masked_fill((flat == 0).all(-1, keepdim=True), 0.0)
-        return features.relu().view(batch, length, -1)
+        described: Tensor = features.relu().view(batch, length, -1)
+        return described
 
 
 class Tagger(nn.Module):
@@ -107,22 +102,15 @@ class Tagger(nn.Module):
             allowed_start: True where a label may begin a sentence.
         """
         super().__init__()
-        if (words is None) == (features is None):
-            raise ValueError(f"give either words or features; got {words} and {features}")
-        if config.encoder not in ENCODERS:
-            raise ValueError(unknown("encoder", config.encoder, ENCODERS))
-        self.inputs: Embedding | Vectors
-        if features is not None:
-            self.inputs = Vectors(features, config.width, config.dropout)
-        else:
-            assert words is not None
-            self.inputs = Embedding(
-                words,
-                config.width,
-                positions="sinusoids" if config.encoder == "transformer" else "none",
-                dropout=config.dropout,
-                max_length=config.max_length,
-            )
+        self.inputs = inputs(
+            words,
+            features,
+            config.width,
+            size=config.word_size,
+            positions="sinusoids" if config.encoder == "transformer" else "none",
+            dropout=config.dropout,
+            max_length=config.max_length,
+        )
         spelt = bool(characters and config.characters)
         self.characters = (
             CharacterFeatures(
@@ -134,7 +122,21 @@ class Tagger(nn.Module):
         self.join = (
             nn.Linear(config.width + config.character_features, config.width) if spelt else None
         )
-        self.encoder = _encoder(config, score or config.attention)
+        self.encoder = encoder(
+            config.encoder,
+            config.width,
+            cell=config.cell,
+            layers=config.layers,
+            heads=config.heads,
+            feed_forward=config.feed_forward,
+            dropout=config.dropout,
+            score=score or config.attention,
+            normalize=config.normalize,
+            experts=config.experts,
+            top_k=config.top_k,
+            max_keys=config.max_length,
+        )
+        self.dropout = nn.Dropout(config.dropout)
         self.decision = nn.Linear(self.encoder.size, labels)
         self.crf = CRF(labels, allowed=allowed, allowed_start=allowed_start) if config.crf else None
 
@@ -153,7 +155,8 @@ class Tagger(nn.Module):
                 raise ValueError("this tagger reads characters too: pass characters=")
             vectors = self.join(torch.cat([vectors, self.characters(characters)], -1))
         context = self.encoder(vectors, lengths, need_weights=need_weights)
-        return Output(self.decision(context.states), context.weights, context.balance)
+        logits = self.decision(self.dropout(context.states))
+        return Output(logits, context.weights, context.balance)
 
     def loss(
         self,
@@ -164,8 +167,9 @@ class Tagger(nn.Module):
         """Negative log-likelihood of the tags, a word."""
         words = lengths.sum().clamp(min=1)
         if self.crf is not None:
-            return -self.crf(logits, tags, lengths).sum() / words
-        real = torch.arange(tags.shape[1], device=tags.device) < lengths[:, None]
+            likelihood: Tensor = self.crf(logits, tags, lengths).sum()
+            return -likelihood / words
+        real = real_places(tags.shape[1], lengths)
         return nn.functional.cross_entropy(logits[real], tags[real], reduction="sum") / words
 
     def decode(self, logits: Float[Tensor, "b t l"], lengths: Int[Tensor, "b"]) -> list[list[int]]:
@@ -174,28 +178,3 @@ class Tagger(nn.Module):
             return self.crf.decode(logits, lengths).tags
         best = logits.argmax(-1).tolist()
         return [row[:n] for row, n in zip(best, lengths.tolist(), strict=True)]
-
-
-def _encoder(config: TaggerConfig, score: str | Score) -> ContextEncoder:
-    width, options = config.width, {"normalize": config.normalize, "max_keys": config.max_length}
-    if config.encoder == "recurrent":
-        return RecurrentContext(
-            width, width, cell=config.cell, layers=config.layers, dropout=config.dropout
-        )
-    if config.encoder == "self":
-        return SelfContext(
-            width, heads=config.heads, dropout=config.dropout, score=score, **options
-        )
-    if config.encoder == "transformer":
-        return TransformerContext(
-            width,
-            layers=config.layers,
-            heads=config.heads,
-            hidden=config.feed_forward,
-            dropout=config.dropout,
-            score=score,
-            experts=config.experts,
-            top_k=config.top_k,
-            **options,
-        )
-    return NoContext(width)

@@ -1,21 +1,25 @@
 """The translator: an encoder, a decoder, and attention between them."""
 
 from dataclasses import dataclass
-from typing import Any
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.attention.scores import Score
 from regard.errors import unknown
-from regard.models.decoders import RecurrentDecoder, TransformerDecoder
+from regard.models.decoders import (
+    RecurrentDecoder,
+    RecurrentState,
+    TransformerDecoder,
+    TransformerState,
+)
 from regard.models.embedding import Embedding, Unembedding
-from regard.models.encoders import Context, RecurrentContext, TransformerContext
-from regard.models.output import Output, Weights
+from regard.models.encoders import Context, encoder
+from regard.models.output import Output, Weights, total
+from regard.models.stack import Stack
 
 MODELS = ("recurrent", "transformer")
-ORDERS = ("bahdanau", "luong")
+State = RecurrentState | TransformerState
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,8 @@ class TranslatorConfig:
     width: int = 256
     """Size of word vectors and states."""
     layers: int | None = None
-    """Layers of encoder and decoder; 1 where recurrent and 3 in a transformer unless said."""
+    """Layers of encoder and decoder; 3 in a transformer unless said. A recurrent encoder has 1
+    unless said, and a recurrent decoder always."""
     heads: int = 4
     """Heads of a transformer."""
     feed_forward: int | None = None
@@ -68,7 +73,11 @@ class TranslatorConfig:
 
 
 class Translator(nn.Module):
-    """Reads a source, writes a target, and says where it looked."""
+    """Reads a source, writes a target, and says where it looked.
+
+    Weights are called encoder.0.self, decoder.0.self, decoder.0.source and so on in a transformer,
+    and source in a recurrent decoder.
+    """
 
     def __init__(
         self,
@@ -82,127 +91,129 @@ class Translator(nn.Module):
         super().__init__()
         encoder_kind = _known("encoder", config.encoder or config.model)
         decoder_kind = _known("decoder", config.decoder or config.model)
-        if config.order not in ORDERS:
-            raise ValueError(unknown("order", config.order, ORDERS))
-        if decoder_kind == "transformer" and config.attention == "none":
+        if decoder_kind == "transformer" and config.attention == "none" and score is None:
             raise ValueError("a transformer cannot do without attention: choose a score")
         width = config.width
-        self.source = self._embedding(config, source_words, encoder_kind)
-        self.target = self._embedding(config, target_words, decoder_kind)
-        self.encoder: RecurrentContext | TransformerContext
-        self.decoder: RecurrentDecoder | TransformerDecoder
-        if encoder_kind == "recurrent":
+        self.source = _embedding(config, source_words, encoder_kind)
+        self.target = _embedding(config, target_words, decoder_kind)
+        self.encoder = encoder(
+            encoder_kind,
+            width,
             # both directions together are as wide as the decoder's state, so that every score fits
-            self.encoder = RecurrentContext(
-                width,
-                width // 2,
-                cell=config.cell,
-                layers=config.layers or 1,
-                dropout=config.dropout,
-            )
-        else:
-            self.encoder = TransformerContext(
-                width,
-                layers=config.layers or 3,
-                heads=config.heads,
-                hidden=config.feed_forward,
-                dropout=config.dropout,
-                norm=config.norm,
-                normalize=config.normalize,
-                experts=config.experts,
-                top_k=config.top_k,
-                max_keys=config.max_length,
-                score=_transformer_score(score, config.attention),
-            )
-        if decoder_kind == "recurrent":
-            self.decoder = RecurrentDecoder(
-                width,
-                width,
-                self.encoder.size,
-                cell=config.cell,
-                score=score or config.attention or "additive",
-                normalize=config.normalize,
-                order=config.order,
-                input_feeding=config.input_feeding,
-                local=config.local,
-                local_width=config.local_width,
-                dropout=config.dropout,
-                max_keys=config.max_length,
-            )
-        else:
-            self.decoder = TransformerDecoder(
-                width,
-                self.encoder.size,
-                layers=config.layers or 3,
-                heads=config.heads,
-                hidden=config.feed_forward,
-                dropout=config.dropout,
-                norm=config.norm,
-                normalize=config.normalize,
-                experts=config.experts,
-                top_k=config.top_k,
-                max_keys=config.max_length,
-                score=_transformer_score(score, config.attention),
-            )
-        self.words = Unembedding(width, target_words, self.target if config.tied else None)
-
-    @staticmethod
-    def _embedding(config: TranslatorConfig, words: int, kind: str) -> Embedding:
-        return Embedding(
-            words,
-            config.width,
+            hidden=width // 2,
+            cell=config.cell,
+            layers=_layers(config, encoder_kind),
+            heads=config.heads,
+            feed_forward=config.feed_forward,
+            norm=config.norm,
             dropout=config.dropout,
-            max_length=config.max_length,
-            positions="sinusoids" if kind == "transformer" else "none",
+            score=_transformer_score(config, score),
+            normalize=config.normalize,
+            experts=config.experts,
+            top_k=config.top_k,
+            max_keys=config.max_length,
         )
+        self.decoder = _decoder(decoder_kind, config, self.encoder.size, score)
+        self.words = Unembedding(width, target_words, self.target if config.tied else None)
 
     def encode(
         self, source: Int[Tensor, "b k"], lengths: Int[Tensor, "b"], *, need_weights: bool = False
     ) -> Context:
         """The source in context."""
-        return self.encoder(self.source(source), lengths, need_weights=need_weights)
+        context: Context = self.encoder(self.source(source), lengths, need_weights=need_weights)
+        return context
 
     def forward(
         self,
         source: Int[Tensor, "b k"],
         source_lengths: Int[Tensor, "b"],
         target: Int[Tensor, "b t"],
+        target_lengths: Int[Tensor, "b"] | None = None,
         *,
         need_weights: bool = False,
     ) -> Output:
-        """Logits of each next word, given the words before it; `target` begins with the start."""
+        """Logits of each next word, given the words before it; `target` begins with the start.
+
+        Without `target_lengths` the logits are the same, but padding counts in the balance of
+        experts.
+        """
         context = self.encode(source, source_lengths, need_weights=need_weights)
-        decoded = self.decoder(self.target(target), context, need_weights=need_weights)
-        balances = [part for part in (context.balance, decoded.balance) if part is not None]
+        vectors = self.target(target)
+        decoded = self.decoder(vectors, context, target_lengths, need_weights=need_weights)
         return Output(
             self.words(decoded.states),
             context.weights | decoded.weights,
-            torch.stack(balances).sum() if balances else None,
+            total([context.balance, decoded.balance]),
         )
 
-    def start(self, context: Context) -> Any:
-        """The state before the first word, for `step`."""
+    def start(self, context: Context) -> State:
+        """The state before the first word, for `step`; its `source` is the same at every step."""
         return self.decoder.start(context)
 
     def step(
         self,
         words: Int[Tensor, "n"],
-        state: Any,
+        state: State,
         *,
         look: Bool[Tensor, "n k"] | None = None,
         need_weights: bool = True,
-    ) -> tuple[Float[Tensor, "n v"], Any, Weights]:
-        """Log-probabilities of the next word, the state after it, and where it looked."""
+    ) -> tuple[Float[Tensor, "n v"], State, Weights]:
+        """Log-probabilities of the next word, the state after it, and looks [n, h, k]."""
         vectors = self.target(words[:, None], offset=state.position)[:, 0]
+        # each decoder is given the state that its own start has made
         states, state, weights = self.decoder.step(
-            vectors, state, look=look, need_weights=need_weights
+            vectors,
+            state,  # type: ignore[arg-type]
+            look=look,
+            need_weights=need_weights,
         )
-        return self.words(states).log_softmax(-1), state, _one_query(weights)
+        one_query = {name: tensor.squeeze(2) for name, tensor in weights.items()}
+        return self.words(states).log_softmax(-1), state, one_query
 
 
-def _one_query(weights: Weights) -> Weights:
-    """[n, h, 1, k] of a single step as [n, h, k], which a search joins along time."""
-    return {name: tensor.squeeze(2) for name, tensor in weights.items()}
+def _embedding(config: TranslatorConfig, words: int, kind: str) -> Embedding:
+    return Embedding(
+        words,
+        config.width,
+        positions="sinusoids" if kind == "transformer" else "none",
+        dropout=config.dropout,
+        max_length=config.max_length,
+    )
+
+
+def _decoder(
+    kind: str, config: TranslatorConfig, memory_size: int, score: Score | None
+) -> RecurrentDecoder | TransformerDecoder:
+    if kind == "recurrent":
+        return RecurrentDecoder(
+            config.width,
+            config.width,
+            memory_size,
+            cell=config.cell,
+            score=score or config.attention or "additive",
+            normalize=config.normalize,
+            order=config.order,
+            input_feeding=config.input_feeding,
+            local=config.local,
+            local_width=config.local_width,
+            dropout=config.dropout,
+            max_keys=config.max_length,
+        )
+    stack = Stack(
+        config.width,
+        _layers(config, kind),
+        source_width=memory_size,
+        heads=config.heads,
+        hidden=config.feed_forward,
+        norm=config.norm,
+        dropout=config.dropout,
+        score=_transformer_score(config, score),
+        normalize=config.normalize,
+        experts=config.experts,
+        top_k=config.top_k,
+        max_keys=config.max_length,
+    )
+    return TransformerDecoder(stack)
 
 
 def _known(what: str, kind: str) -> str:
@@ -211,6 +222,10 @@ def _known(what: str, kind: str) -> str:
     return kind
 
 
-def _transformer_score(score: Score | None, name: str | None) -> str | Score:
+def _layers(config: TranslatorConfig, kind: str) -> int:
+    return config.layers or (1 if kind == "recurrent" else 3)
+
+
+def _transformer_score(config: TranslatorConfig, score: Score | None) -> str | Score:
     """In a hybrid without attention in its recurrent half, the transformer half keeps its own."""
-    return score or ("scaled_dot" if name in (None, "none") else name)
+    return score or ("scaled_dot" if config.attention in (None, "none") else config.attention)

@@ -17,7 +17,7 @@ LONGEST = 18
 LONGEST_TEST = 32
 """The most English words of a test sentence."""
 
-ALL_WORDS_AT = 10_000
+ALL_WORDS_AT = 40_000
 """The training size from which the whole lexicon is used; smaller corpora use a part of it."""
 
 

@@ -1,5 +1,6 @@
 """Random clauses that make sense enough: verbs with the objects that they take."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from regard.data.builtin.clauses import Clause, Described, Participant, Place, Quality, There
@@ -36,8 +37,8 @@ class Clauses:
         words = phrases.words
         self.phrases, self.words = phrases, words
         self.pick, self.chance = phrases.pick, phrases.chance
-        self.taking = tuple(_taking(verb, words) for verb in (*words.transitive, *words.oblique))
-        self.giving_verbs = tuple(_taking(verb, words) for verb in words.giving)
+        self.taking = _taking((*words.transitive, *words.oblique), words)
+        self.giving_verbs = _taking(words.giving, words)
         self.doing = {
             kind: tuple(
                 verb for verb in words.transitive if kind in verb.objects and not verb.preposition
@@ -142,7 +143,7 @@ class Clauses:
         if subject is None:
             subject = self._subject(verb, bool(negation))
         said = self._act(subject, verb, negation, tense)
-        noun = self._noun(nouns)
+        noun = self.phrases.combine(nouns) or self.pick(nouns[0])
         thing = self._denied(self.phrases.phrase(noun)) if negation else self.phrases.phrase(noun)
         receiver = self._whom(subject) if self.chance(0.4) else self.phrases.person()
         return said._replace(object=thing, receiver=receiver)
@@ -206,12 +207,8 @@ class Clauses:
         self.phrases.novel += self.phrases.testing
         return self.phrases.testing
 
-    def _noun(self, nouns: Apart[Noun]) -> Noun:
-        noun = self.phrases.combine(nouns)
-        return noun if noun is not None else self.pick(nouns[1])
-
     def _object(self, verb: Verb, nouns: Apart[Noun], negated: bool) -> NounPhrase | Described:
-        noun = self._noun(nouns)
+        noun = self.phrases.combine(nouns) or self.pick(nouns[0])
         if verb.english == "play":
             return NounPhrase("the", noun)
         definite = verb.objects == ("building",) or bool(verb.preposition and negated)
@@ -276,8 +273,13 @@ class Clauses:
         return Place(preposition, self.phrases.phrase(noun, plural=False, definite=True))
 
 
-def _taking(verb: Verb, words: Lexicon) -> Taking:
-    nouns = [noun for kind in verb.objects for noun in words.nouns[kind]]
-    seen = [noun for noun in nouns if not held_out(verb.english, noun.english)]
-    unseen = [noun for noun in nouns if held_out(verb.english, noun.english)]
-    return Taking(verb, (tuple(seen), tuple(unseen)))
+def _taking(verbs: Sequence[Verb], words: Lexicon) -> tuple[Taking, ...]:
+    """The verbs that have objects in training, with those and the others."""
+    found = []
+    for verb in verbs:
+        nouns = [noun for kind in verb.objects for noun in words.nouns[kind]]
+        seen = tuple(noun for noun in nouns if not held_out(verb.english, noun.english))
+        unseen = tuple(noun for noun in nouns if held_out(verb.english, noun.english))
+        if seen:
+            found.append(Taking(verb, (seen, unseen)))
+    return tuple(found)

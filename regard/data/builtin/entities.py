@@ -18,9 +18,22 @@ LONGEST = 20
 Span = tuple[str, ...]
 
 
-def held_out_name(name: str) -> bool:
-    """Whether a name is kept for the test: one in five, none of the ambiguous ones."""
-    return name not in entity_words.AMBIGUOUS and crc32(name.encode()) % 5 == 0
+NAMES = {
+    "first": entity_words.FIRST_NAMES,
+    "surname": entity_words.SURNAMES,
+    "town": entity_words.TOWNS,
+    "country": entity_words.COUNTRIES,
+    "firm": entity_words.FIRMS,
+}
+"""Ordinary names by kind."""
+
+HELD_OUT = frozenset(
+    name
+    for names in NAMES.values()
+    for name in names.split()
+    if crc32(name.encode()) % 5 == 0 and name not in entity_words.AMBIGUOUS
+)
+"""Names that only the test shows: one in five, none of the ambiguous ones."""
 
 
 class Entities:
@@ -28,24 +41,17 @@ class Entities:
 
     def __init__(self, random: Random, testing: bool) -> None:
         self.random, self.testing = random, testing
-        lists = {
-            "first": entity_words.FIRST_NAMES,
-            "surname": entity_words.SURNAMES,
-            "town": entity_words.TOWNS,
-            "country": entity_words.COUNTRIES,
-            "firm": entity_words.FIRMS,
-        }
         self.names = {
-            kind: [name for name in text.split() if testing or not held_out_name(name)]
-            for kind, text in lists.items()
+            kind: [name for name in names.split() if name not in HELD_OUT]
+            for kind, names in NAMES.items()
         }
         self.unseen = {
-            kind: [name for name in text.split() if held_out_name(name)]
-            for kind, text in lists.items()
+            kind: [name for name in names.split() if name in HELD_OUT]
+            for kind, names in NAMES.items()
         }
         self.ambiguous = {
             kind: [name for name, kinds in entity_words.AMBIGUOUS.items() if kind in kinds.split()]
-            for kind in lists
+            for kind in NAMES
         }
         self.frames = [
             frame.split()
@@ -198,4 +204,4 @@ def _text(example: Tagged) -> str:
 
 
 def _otherwise_known(words: list[str], known: set[str]) -> bool:
-    return all(word in known or held_out_name(word) for word in words)
+    return all(word in known or word in HELD_OUT for word in words)

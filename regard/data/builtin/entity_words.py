@@ -9,7 +9,7 @@ FIRST_NAMES = """
     Yasmin Yusuf Zoe"""
 
 SURNAMES = """
-    Abbott Almeida Andersson Baker Barros Becker Bennett Brandt Carvalho Castillo Chen Cooper Costa
+    Abbott Almeida Andersson Barker Barros Becker Bennett Brandt Carvalho Castillo Chen Cooper Costa
     Dalton Delgado Dubois Eriksen Evans Fischer Fleming Garcia Gibson Greenwood Gupta Haddad Hansen
     Harper Hoffmann Hughes Ibrahim Ivanov Jensen Kaplan Keller Kim Kovacs Kowalski Larsson Lehmann
     Lopez Marino Mbeki Meyer Moreau Murphy Nakamura Novak Okafor Olsen Park Patel Petrov Pereira

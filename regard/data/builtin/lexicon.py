@@ -9,7 +9,7 @@ from zlib import crc32
 from regard.data.builtin import adjectives, english_forms, french_forms, nouns, verbs
 from regard.data.builtin.french_forms import Conjugation
 
-FEWEST = 3
+FEWEST = 2
 """However small the corpus, so many words of each list remain."""
 
 

@@ -9,7 +9,7 @@ from regard.errors import RegardError
 
 E = TypeVar("E")
 
-SMALLEST = 50
+SMALLEST = 100
 """The fewest training examples of a built-in corpus: fewer would not show every word once."""
 
 MOST_HELD_OUT = 2_000

@@ -98,7 +98,7 @@ def test_held_out_combinations_never_in_training(corpus) -> None:
     seen: Counter[tuple[str, str]] = Counter()
     for pair in (*corpus.train, *corpus.valid):
         seen.update(read_combinations(words(pair.source)))
-    assert len(seen) > 2000
+    assert len(seen) > 1000
     assert not [pair for pair in seen if held_out(*pair)]
     unseen = {pair for example in corpus.test for pair in read_combinations(words(example.source))}
     assert sum(held_out(*pair) for pair in unseen) > 100
@@ -173,12 +173,13 @@ def test_adjectives_after_the_noun_agree(everything) -> None:
             strict=True,
         ):
             forms.setdefault(form, set()).add(features)
+    verbs = {form for verb in VERBS for form in verb.french.present}
     determined = {"un", "une", "le", "la", "les", "des", "mes", "mon", "ma", "ses", "son", "sa"}
     checked = 0
     for pair in everything:
         french = words(pair.target)
         for before, word, after in zip(french, french[1:], french[2:], strict=False):
-            if before.lower() in determined and word in noun and after in forms:
+            if before.lower() in determined and word in noun and after in forms.keys() - verbs:
                 assert noun[word] in forms[after], pair.target
                 checked += 1
     assert checked > 300
@@ -231,8 +232,8 @@ def test_english_agrees(everything) -> None:
                 assert (len(word) == 2) == (sound or following == "honest"), pair.source
 
 
-@settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 10**9), size=st.integers(60, 150))
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**9), size=st.integers(100, 200))
 def test_any_seed(seed: int, size: int) -> None:
     corpus = make("translation", size, seed)
     assert len(corpus.train) == size
