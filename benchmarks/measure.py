@@ -39,7 +39,7 @@ class Times:
 
 
 def interleaved(
-    runs: Mapping[str, Run], budget: float, least: int = 5, most: int = 100
+    runs: Mapping[str, Run], budget: float, least: int = 5, most: int = 200
 ) -> dict[str, Times]:
     """Times of runs that take turns, in an order shuffled each round.
 

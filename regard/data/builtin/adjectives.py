@@ -48,5 +48,7 @@ ADJECTIVES = {
 }
 """English and French adjectives, listed by the kinds of noun that they may describe."""
 
-BEFORE = frozenset({"big", "small", "beautiful", "pretty", "good", "bad", "old", "young", "new"})
+BEFORE = frozenset(
+    {"big", "small", "beautiful", "pretty", "good", "bad", "old", "young", "new", "long"}
+)
 """Those that stand before the noun in French too."""

@@ -6,10 +6,11 @@ sentences of more than 18 words; the test is made of just these, with words that
 
 from random import Random
 
+from regard.data.builtin.combinations import unseen
 from regard.data.builtin.lexicon import lexicon
 from regard.data.builtin.parts import AlignedPair, Made, Sizes, distinct
 from regard.data.builtin.sentence_sampling import Sentences
-from regard.data.builtin.sentences import translated, words
+from regard.data.builtin.sentences import Question, Sentence, translated, words
 
 LONGEST = 18
 """The most English words of a training sentence."""
@@ -32,14 +33,15 @@ def pairs(sizes: Sizes, seed: int) -> Made:
     rich = Sentences(lexical, random, testing=True, rich=True)
 
     def ordinary() -> AlignedPair | None:
-        return _between(plain, 1, LONGEST)
+        return _between(plain.sentence(), 1, LONGEST)
 
     def recombined() -> AlignedPair | None:
-        pair = _between(novel, 1, LONGEST)
-        return pair if pair and novel.phrases.novel and _known(pair, known) else None
+        sentence = novel.sentence()
+        pair = _between(sentence, 1, LONGEST) if unseen(sentence) else None
+        return pair if pair and _known(pair, known) else None
 
     def longer() -> AlignedPair | None:
-        pair = _between(rich, LONGEST + 1, LONGEST_TEST)
+        pair = _between(rich.sentence(), LONGEST + 1, LONGEST_TEST)
         return pair if pair and _known(pair, known) else None
 
     def valid() -> AlignedPair | None:
@@ -59,8 +61,8 @@ def pairs(sizes: Sizes, seed: int) -> Made:
         yield "test", pair
 
 
-def _between(sentences: Sentences, shortest: int, longest: int) -> AlignedPair | None:
-    source, target, links = translated(sentences.sentence())
+def _between(sentence: Sentence | Question, shortest: int, longest: int) -> AlignedPair | None:
+    source, target, links = translated(sentence)
     if not shortest <= source.count(" ") + 1 <= longest:
         return None
     return AlignedPair(source, target, "", links)

@@ -21,10 +21,10 @@ _COUNTED = ("two", "three", "four", "five", "six", "eight", "ten", "several", "m
 
 
 class Phrases:
-    """Draws noun phrases; ``novel`` counts the drawn combinations that training never sees.
+    """Draws noun phrases.
 
-    ``testing`` lets those combinations in, half the time; ``richness`` multiplies the chances of
-    owners and relative clauses.
+    ``testing`` lets in the combinations that training never sees, half the time; ``richness``
+    multiplies the chances of owners and relative clauses.
     """
 
     def __init__(self, words: Lexicon, random: Random, *, testing: bool, richness: float) -> None:
@@ -32,7 +32,6 @@ class Phrases:
         self.draw = random.random
         self.testing = testing
         self.richness = richness
-        self.novel = 0
         self.nouns = tuple(noun for kind in words.nouns.values() for noun in kind)
         self.adjectives = {noun.english: self._fitting(noun) for noun in self.nouns}
 
@@ -57,7 +56,6 @@ class Phrases:
         """One that training sees or, in testing, half the time one that it never sees."""
         seen, unseen = choices
         if self.testing and unseen and self.draw() < 0.5:
-            self.novel += 1
             return self.pick(unseen)
         return self.pick(seen) if seen else None
 

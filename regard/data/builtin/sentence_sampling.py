@@ -25,8 +25,7 @@ class Sentences:
         self.pick, self.chance = self.phrases.pick, self.phrases.chance
 
     def sentence(self) -> Sentence | Question:
-        """One sentence; ``phrases.novel`` then tells how many combinations in it are new."""
-        self.phrases.novel = 0
+        """One sentence."""
         if self.rich:
             return self._chain(2 if self.chance(0.5) else 3)
         chance = self.phrases.draw()

@@ -85,6 +85,25 @@ def read_combinations(sentence: list[str]) -> set[tuple[str, str]]:
     for i, word in enumerate(sentence):
         if word in adjectives and sentence[i + 1] in noun:
             found.add((word, noun[sentence[i + 1]]))
+        if word in ("is", "are", "was", "were", "be"):
+            end = i - 1
+            while sentence[end] in (
+                "will",
+                "not",
+                "never",
+                "often",
+                "always",
+                "sometimes",
+                "rarely",
+            ):
+                end -= 1
+            start = end - 1
+            while start >= 0 and sentence[start].lower() in between:
+                start -= 1
+            alone = start < 0 or sentence[start] in ("because", "but", "when", "while", "so", ",")
+            quality = next((w for w in sentence[i + 1 : i + 5] if w in adjectives), "")
+            if alone and sentence[end] in noun and quality:
+                found.add((quality, noun[sentence[end]]))
         if word in verb and sentence[i - 1].lower() not in {*between, "with", "in", "near", "on"}:
             rest = iter(sentence[i + 1 :])
             after = next((other for other in rest if other not in between), "")
@@ -100,8 +119,12 @@ def test_held_out_combinations_never_in_training(corpus) -> None:
         seen.update(read_combinations(words(pair.source)))
     assert len(seen) > 1000
     assert not [pair for pair in seen if held_out(*pair)]
-    unseen = {pair for example in corpus.test for pair in read_combinations(words(example.source))}
-    assert sum(held_out(*pair) for pair in unseen) > 100
+    recombined = [
+        any(held_out(*pair) for pair in read_combinations(words(example.source)))
+        for example in corpus.test
+        if len(words(example.source)) <= LONGEST
+    ]
+    assert sum(recombined) > 0.75 * len(recombined)
 
 
 def test_links_are_in_range_and_cover_content(everything) -> None:

@@ -1,0 +1,144 @@
+"""Options from config dataclasses: one name in Python, in a file and on the command line."""
+
+import argparse
+import ast
+import inspect
+import json
+import textwrap
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from regard.errors import RegardError, unknown
+
+C = TypeVar("C")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose mistakes are one line each, with the nearest right name."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what the command line prints; argparse would print its usage first."""
+        found = message.removeprefix("unrecognized arguments: ")
+        if found != message:
+            name = found.split()[0]
+            known = [option for option in self._option_string_actions if option.startswith("--")]
+            raise RegardError(
+                unknown("option", name, known).split(" Known:")[0] + f" See {self.prog} --help"
+            )
+        raise RegardError(f"{message}. See {self.prog} --help")
+
+
+def add_options(parser: argparse.ArgumentParser, config: type, defaults: Mapping[str, Any]) -> None:
+    """An option for each field of a config dataclass, with the field's docstring as its help."""
+    hints, told = get_type_hints(config), docstrings(config)
+    group = parser.add_argument_group(first_line(config))
+    for field in fields(config):
+        kind, _ = plain_type(hints[field.name])
+        default = defaults.get(field.name, _default(field))
+        shown = "" if default is None or kind is bool else f" (default: {default})"
+        options: dict[str, Any] = {"help": told[field.name] + shown, "default": None}
+        if kind is bool:
+            options["action"] = argparse.BooleanOptionalAction
+            options["help"] = f"{told[field.name]} (default: {'yes' if default else 'no'})"
+        elif get_origin(kind) is list:
+            options |= {"nargs": "+", "metavar": "FILE"}
+        else:
+            options |= {"type": kind, "metavar": kind.__name__.upper()}
+        group.add_argument("--" + field.name.replace("_", "-"), dest=field.name, **options)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The options that a TOML or JSON file holds, flat or in tables."""
+    try:
+        text = path.read_text("utf-8")
+        found = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        raise RegardError(f"{path}: cannot be read as a config ({error})") from error
+    flat: dict[str, Any] = {}
+    for name, value in found.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return {name.replace("-", "_"): value for name, value in flat.items()}
+
+
+def make(config: type[C], given: Mapping[str, Any]) -> C:
+    """A config from options by name, each of the right type, or a line that says which is not."""
+    hints = get_type_hints(config)
+    chosen: dict[str, Any] = {}
+    for field in fields(config):  # type: ignore[arg-type]
+        if field.name in given:
+            chosen[field.name] = _typed(field.name, given[field.name], hints[field.name])
+    return config(**chosen)
+
+
+def check_names(given: Mapping[str, Any], configs: Sequence[type], where: str) -> None:
+    """Every name belongs to one of the configs."""
+    known = [field.name for config in configs for field in fields(config)]
+    for name in given:
+        if name not in known:
+            raise RegardError(f"{where}: {unknown('option', name, known).split(' Known:')[0]}")
+
+
+def as_toml(parts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Options as a config file; those that are not set are left out."""
+    lines = []
+    for name, options in parts.items():
+        lines.append(f"[{name}]")
+        for key, value in options.items():
+            if value is not None:
+                lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def docstrings(config: type) -> dict[str, str]:
+    """The docstring below each field."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(config))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    told = {field.name: "" for field in fields(config)}
+    for statement, following in zip(body.body, body.body[1:], strict=False):
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and isinstance(following, ast.Expr)
+            and isinstance(following.value, ast.Constant)
+        ):
+            told[statement.target.id] = " ".join(str(following.value.value).split())
+    return told
+
+
+def first_line(config: type) -> str:
+    """The first line of a class's docstring, without its full stop."""
+    return (config.__doc__ or config.__name__).strip().splitlines()[0].rstrip(".")
+
+
+def plain_type(hint: Any) -> tuple[Any, bool]:
+    """The type without None, and whether None was allowed."""
+    if get_origin(hint) in (Union, UnionType):
+        kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+        return kinds[0], True
+    return hint, False
+
+
+def _default(field: Field[Any]) -> Any:
+    return None if field.default is MISSING else field.default
+
+
+def _typed(name: str, value: Any, hint: Any) -> Any:
+    kind, optional = plain_type(hint)
+    if value is None and optional:
+        return None
+    if get_origin(kind) is list:
+        return [str(part) for part in (value if isinstance(value, list | tuple) else [value])]
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind is str and isinstance(value, Path):
+        return str(value)
+    if type(value) is not kind:
+        raise RegardError(
+            f"option {name}: expected {kind.__name__}, got {value!r} ({type(value).__name__})"
+        )
+    return value
