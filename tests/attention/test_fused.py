@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from regard.attention import attend, fused, masks, scores
-from regard.attention.arguments import check
+from regard.attention import attend, fused, masks
 
 MASKS = {
     "causal": masks.causal(),
@@ -79,10 +78,3 @@ def test_poisoned_memory_does_not_show():
     got = attend(vectors, vectors, vectors, mask, need_weights=False).output
     assert got.isfinite().all()
     assert (got[2] == 0).all()
-
-
-def test_only_dot_products():
-    vectors = torch.randn(2, 3)
-    call = check(vectors, vectors, vectors, score=scores.Additive(3, 3))
-    with pytest.raises(ValueError, match="is not a dot product"):
-        fused.fused(call)

@@ -79,5 +79,5 @@ def test_mistakes_are_named() -> None:
         classifier(pooling="weigthed")
     with pytest.raises(ValueError, match="did you mean 'recurrent'"):
         classifier(encoder="recurent")
-    with pytest.raises(ValueError, match="needs at least one query|at least one query"):
+    with pytest.raises(ValueError, match="at least one query"):
         Classifier(ClassifierConfig(pooling="fixed", queries=0), 5, 2)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from regard.attention.scores import Location
@@ -64,6 +65,7 @@ def test_every_score_serves_every_kind(task: str, config: dict[str, Any], score:
     finite(MAKERS[task][0](**(config | named)))
 
 
+@pytest.mark.usefixtures("shapes_unchecked")
 @pytest.mark.parametrize(("task", "name"), ALL)
 def test_a_users_score_is_called(task: str, name: str) -> None:
     calls = []
@@ -95,6 +97,7 @@ def test_padding_and_neighbours_change_nothing(task: str, name: str) -> None:
             assert not padded[:, :queries, keys:].any()
 
 
+@pytest.mark.usefixtures("shapes_unchecked")
 @pytest.mark.parametrize(("task", "name"), ALL)
 def test_looking_changes_nothing(task: str, name: str) -> None:
     model, batch = make(task, name).double().eval(), inputs()
@@ -103,10 +106,9 @@ def test_looking_changes_nothing(task: str, name: str) -> None:
     torch.testing.assert_close(blind.logits, run(model, batch, need_weights=True).logits)
 
 
+@pytest.mark.usefixtures("shapes_unchecked")
 @pytest.mark.parametrize(("task", "name"), ALL)
 def test_saved_and_loaded_it_is_the_same(task: str, name: str, tmp_path: Any) -> None:
-    from safetensors.torch import load_file, save_file
-
     model, batch = make(task, name).eval(), inputs()
     state = model.state_dict()
     storages = [tensor.data_ptr() for tensor in state.values() if tensor.numel()]

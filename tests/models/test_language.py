@@ -107,8 +107,9 @@ def test_attention_over_past_states_is_its_equation(window: int) -> None:
             past = range(max(0, t - window), t)
             fit = {i: (h @ states[row, i]).exp() for i in past}
             for i in past:
-                weights[row, t, i] = fit[i] / sum(fit.values())
-                c = c + weights[row, t, i] * states[row, i]
+                share = fit[i] / sum(fit.values())
+                weights[row, t, i] = share.detach()
+                c = c + share * states[row, i]
             joined = (join.weight @ torch.cat([h, c]) + join.bias).tanh()
             expected[row, t] = table @ joined + model.words.bias
     torch.testing.assert_close(logits, expected)
