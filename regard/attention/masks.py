@@ -24,15 +24,15 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 Shape = tuple[int, ...]
+Device = torch.device | None
+Open = Bool[Tensor, "..."]
 Spans = tuple[Int[Tensor, "..."], Int[Tensor, "..."]]
 
 
 class Mask:
     """A lazy bool mask; subclasses say which keys a block of queries may look at."""
 
-    def block(
-        self, shape: Shape, rows: range, columns: range, device: torch.device | None = None
-    ) -> Bool[Tensor, "..."]:
+    def block(self, shape: Shape, rows: range, columns: range, device: Device = None) -> Open:
         """The part of the mask over `shape` = (*b, q, k) at these queries and keys.
 
         It broadcasts with ``[*b, rows, columns]``.
@@ -43,11 +43,11 @@ class Mask:
         """Keys outside this range are closed to all of `rows`; the range may be too wide."""
         return range(keys)
 
-    def spans(self, shape: Shape, device: torch.device | None = None) -> Spans | None:
+    def spans(self, shape: Shape, device: Device = None) -> Spans | None:
         """(start, stop) of each row if every row may look at one run of keys exactly, else None."""
         return None
 
-    def tensor(self, shape: Shape, device: torch.device | None = None) -> Bool[Tensor, "..."]:
+    def tensor(self, shape: Shape, device: Device = None) -> Open:
         """The whole mask as a bool tensor that broadcasts with `shape` = (*b, q, k)."""
         return self.block(shape, range(shape[-2]), range(shape[-1]), device)
 
@@ -89,7 +89,7 @@ class Mask:
 
 
 def _positions(
-    shape: Shape, rows: range, columns: range, device: torch.device | None
+    shape: Shape, rows: range, columns: range, device: Device
 ) -> tuple[Int[Tensor, "q 1"], Int[Tensor, "1 k"]]:
     """Where queries and keys stand on one common axis, whose end both share."""
     offset = shape[-1] - shape[-2]
@@ -119,16 +119,14 @@ def _check_leading(what: str, batch: Shape, shape: Shape) -> None:
 class Causal(Mask):
     """Key j is open to the query at position i if j ≤ i."""
 
-    def block(
-        self, shape: Shape, rows: range, columns: range, device: torch.device | None = None
-    ) -> Bool[Tensor, "..."]:
+    def block(self, shape: Shape, rows: range, columns: range, device: Device = None) -> Open:
         query, key = _positions(shape, rows, columns, device)
         return key <= query
 
     def reach(self, queries: int, keys: int, rows: range) -> range:
         return range(max(0, rows.stop + keys - queries))
 
-    def spans(self, shape: Shape, device: torch.device | None = None) -> Spans | None:
+    def spans(self, shape: Shape, device: Device = None) -> Spans | None:
         query, _ = _positions(shape, range(shape[-2]), range(0), device)
         stop = (query[:, 0] + 1).clamp(min=0)
         return torch.zeros_like(stop), stop
@@ -143,9 +141,7 @@ class Window(Mask):
 
     size: int
 
-    def block(
-        self, shape: Shape, rows: range, columns: range, device: torch.device | None = None
-    ) -> Bool[Tensor, "..."]:
+    def block(self, shape: Shape, rows: range, columns: range, device: Device = None) -> Open:
         query, key = _positions(shape, rows, columns, device)
         return (query - key).abs() < self.size
 
@@ -154,7 +150,7 @@ class Window(Mask):
         stop = min(keys, max(0, rows.stop + offset + self.size - 1))
         return range(min(stop, max(0, rows.start + offset - self.size + 1)), stop)
 
-    def spans(self, shape: Shape, device: torch.device | None = None) -> Spans | None:
+    def spans(self, shape: Shape, device: Device = None) -> Spans | None:
         query, _ = _positions(shape, range(shape[-2]), range(0), device)
         start = (query[:, 0] - self.size + 1).clamp(min=0)
         return start, (query[:, 0] + self.size).clamp(min=0, max=shape[-1])
@@ -170,14 +166,12 @@ class Lengths(Mask):
     number: Int[Tensor, "*b"]
     name: str = "lengths"
 
-    def block(
-        self, shape: Shape, rows: range, columns: range, device: torch.device | None = None
-    ) -> Bool[Tensor, "..."]:
+    def block(self, shape: Shape, rows: range, columns: range, device: Device = None) -> Open:
         _check_leading(self.name, self.batch, shape)
         _, key = _positions(shape, rows, columns, device or self.number.device)
         return key < _leading(self.number.to(key.device), len(shape))
 
-    def spans(self, shape: Shape, device: torch.device | None = None) -> Spans | None:
+    def spans(self, shape: Shape, device: Device = None) -> Spans | None:
         _check_leading(self.name, self.batch, shape)
         stop = _leading(self.number.to(device), len(shape) - 1).clamp(min=0, max=shape[-1])
         return torch.zeros_like(stop), stop
@@ -197,9 +191,7 @@ class Documents(Mask):
     query: Int[Tensor, "*b q"]
     key: Int[Tensor, "*b k"]
 
-    def block(
-        self, shape: Shape, rows: range, columns: range, device: torch.device | None = None
-    ) -> Bool[Tensor, "..."]:
+    def block(self, shape: Shape, rows: range, columns: range, device: Device = None) -> Open:
         _check_leading("documents", self.batch, shape)
         device = device or self.key.device
         offset = self.query.shape[-1] - shape[-2]
@@ -233,9 +225,7 @@ class Relation(Mask):
     name: str
     rule: Callable[[Tensor, Tensor], Tensor]
 
-    def block(
-        self, shape: Shape, rows: range, columns: range, device: torch.device | None = None
-    ) -> Bool[Tensor, "..."]:
+    def block(self, shape: Shape, rows: range, columns: range, device: Device = None) -> Open:
         return self.rule(*_positions(shape, rows, columns, device))
 
     def __repr__(self) -> str:
@@ -248,9 +238,7 @@ class Given(Mask):
 
     values: Bool[Tensor, "..."]
 
-    def block(
-        self, shape: Shape, rows: range, columns: range, device: torch.device | None = None
-    ) -> Bool[Tensor, "..."]:
+    def block(self, shape: Shape, rows: range, columns: range, device: Device = None) -> Open:
         values = self.values.to(device or self.values.device)
         if values.ndim < 2:
             values = values.expand(1, values.shape[-1] if values.ndim else 1)
@@ -278,15 +266,24 @@ class Given(Mask):
 
 
 @dataclass(frozen=True)
-class And(Mask):
-    """Open where both are."""
+class Two(Mask):
+    """Two masks together; the subclass says how."""
 
     left: Mask
     right: Mask
 
-    def block(
-        self, shape: Shape, rows: range, columns: range, device: torch.device | None = None
-    ) -> Bool[Tensor, "..."]:
+    @property
+    def batch(self) -> Shape:
+        return max(self.left.batch, self.right.batch, key=len)
+
+    def over_heads(self, axes: int) -> Mask:
+        return type(self)(self.left.over_heads(axes), self.right.over_heads(axes))
+
+
+class And(Two):
+    """Open where both are."""
+
+    def block(self, shape: Shape, rows: range, columns: range, device: Device = None) -> Open:
         left = self.left.block(shape, rows, columns, device)
         return left & self.right.block(shape, rows, columns, device)
 
@@ -295,46 +292,26 @@ class And(Mask):
         start = max(left.start, right.start)
         return range(start, max(start, min(left.stop, right.stop)))
 
-    def spans(self, shape: Shape, device: torch.device | None = None) -> Spans | None:
+    def spans(self, shape: Shape, device: Device = None) -> Spans | None:
         left, right = (side.spans(shape, device) for side in (self.left, self.right))
         if left is None or right is None:
             return None
         return torch.maximum(left[0], right[0]), torch.minimum(left[1], right[1])
 
-    @property
-    def batch(self) -> Shape:
-        return max(self.left.batch, self.right.batch, key=len)
-
-    def over_heads(self, axes: int) -> Mask:
-        return And(self.left.over_heads(axes), self.right.over_heads(axes))
-
     def __repr__(self) -> str:
         return f"{self.left!r} & {self.right!r}"
 
 
-@dataclass(frozen=True)
-class Or(Mask):
+class Or(Two):
     """Open where one of both is."""
 
-    left: Mask
-    right: Mask
-
-    def block(
-        self, shape: Shape, rows: range, columns: range, device: torch.device | None = None
-    ) -> Bool[Tensor, "..."]:
+    def block(self, shape: Shape, rows: range, columns: range, device: Device = None) -> Open:
         left = self.left.block(shape, rows, columns, device)
         return left | self.right.block(shape, rows, columns, device)
 
     def reach(self, queries: int, keys: int, rows: range) -> range:
         left, right = (side.reach(queries, keys, rows) for side in (self.left, self.right))
         return range(min(left.start, right.start), max(left.stop, right.stop))
-
-    @property
-    def batch(self) -> Shape:
-        return max(self.left.batch, self.right.batch, key=len)
-
-    def over_heads(self, axes: int) -> Mask:
-        return Or(self.left.over_heads(axes), self.right.over_heads(axes))
 
     def __repr__(self) -> str:
         return f"({self.left!r} | {self.right!r})"
@@ -346,9 +323,7 @@ class Not(Mask):
 
     other: Mask
 
-    def block(
-        self, shape: Shape, rows: range, columns: range, device: torch.device | None = None
-    ) -> Bool[Tensor, "..."]:
+    def block(self, shape: Shape, rows: range, columns: range, device: Device = None) -> Open:
         return ~self.other.block(shape, rows, columns, device)
 
     @property
