@@ -46,10 +46,11 @@ def _in_blocks(
 ) -> Tensor:
     """Blocks of queries against the blocks of keys in their reach.
 
-    Keys are split once and joined again for each block, because the gradient of a split is one
-    tensor, whereas that of every slice would be as large as the whole.
+    A slice of the keys costs nothing, but its gradient would be as large as the whole, for every
+    block; so with gradients they are split once, and the near ones joined for each block.
     """
     queries, keys = call.shape[-2:]
+    differentiated = torch.is_grad_enabled() and (key.requires_grad or value.requires_grad)
     key_blocks, value_blocks = key.split(BLOCK, -2), value.split(BLOCK, -2)
     outputs = []
     for start, block in zip(range(0, queries, BLOCK), query.split(BLOCK, -2), strict=True):
@@ -60,7 +61,10 @@ def _in_blocks(
             continue
         near = slice(reach.start // BLOCK, -(-reach.stop // BLOCK))
         columns = range(near.start * BLOCK, min(near.stop * BLOCK, keys))
-        near_key, near_value = (torch.cat(t[near], -2) for t in (key_blocks, value_blocks))
+        if differentiated:
+            near_key, near_value = (torch.cat(t[near], -2) for t in (key_blocks, value_blocks))
+        else:
+            near_key, near_value = (t[..., columns.start : columns.stop, :] for t in (key, value))
         added = _added(call, rows, columns, query)
         outputs.append(_kernel(block, near_key, near_value, scale, added))
     return torch.cat(outputs, -2)
