@@ -11,6 +11,7 @@ Bahdanau, Cho and Bengio, 2015, https://arxiv.org/abs/1409.0473
 
 import math
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -81,7 +82,7 @@ def additive_scores(
     dtype = torch.promote_types(torch.promote_types(query.dtype, key.dtype), weight.dtype)
     if form == "plain":
         return _plain_scores(*_computed(dtype, query, key, weight)).to(dtype)
-    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     query, key, weight = _computed(dtype, query, key, weight)
     query, key = _flat(query, batch), _flat(key, batch)
     inputs = query.contiguous(), key.contiguous(), weight.contiguous()
@@ -117,7 +118,7 @@ def additive_attention(
     form = _form(native, query, key, value)
     extra = [side.shape[:-1] for side in spans or ()]
     extra += [] if mask is None else [mask.shape[:-2]]
-    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2], *extra)
+    batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2], *extra)
     dtype = torch.promote_types(torch.promote_types(query.dtype, key.dtype), weight.dtype)
     dtype = torch.promote_types(dtype, value.dtype)
     query, key, weight, value = _computed(dtype, query, key, weight, value)
@@ -154,12 +155,12 @@ def _computed(dtype: torch.dtype, *tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(tensor.to(wide) for tensor in tensors)
 
 
-def _flat(tensor: Tensor, batch: torch.Size) -> Tensor:
+def _flat(tensor: Tensor, batch: tuple[int, ...]) -> Tensor:
     return tensor.expand(*batch, *tensor.shape[-2:]).reshape(math.prod(batch), *tensor.shape[-2:])
 
 
 def _seen(
-    spans: Spans | None, mask: Tensor | None, batch: torch.Size, queries: int, keys: int
+    spans: Spans | None, mask: Tensor | None, batch: tuple[int, ...], queries: int, keys: int
 ) -> Seen:
     seen = Seen()
     if spans is not None:
@@ -200,7 +201,7 @@ def _plain(
     value: Tensor,
     spans: Spans | None,
     mask: Tensor | None,
-    batch: torch.Size,
+    batch: tuple[int, ...],
 ) -> Tensor:
     """The equation as it stands; what nobody looks at is emptied, for it may hold NaN."""
     queries, keys = query.shape[-2], key.shape[-2]

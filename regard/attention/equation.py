@@ -1,6 +1,6 @@
 """The one equation: weights = normalize(score(query, key)), output = weights · value."""
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -160,12 +160,12 @@ def _allowed(call: Arguments) -> Tensor | None:
 
 
 def _additive(call: Arguments) -> Tensor:
-    assert isinstance(call.score, AdditiveType)  # choose has seen to it
-    query, key = call.score.project(call.query, call.key)
+    score = cast(AdditiveType, call.score)  # choose has seen to it
+    query, key = score.project(call.query, call.key)
     key, value = share_heads(key, call.group), share_heads(call.value, call.group)
     spans = None if call.mask is None else call.mask.spans(call.shape, query.device)
     mask = _allowed(call) if spans is None else None
     if spans is not None:
         start, stop = (side.expand(*side.shape[:-1], query.shape[-2]) for side in spans)
         spans = start, stop
-    return additive_attention(query, key, call.score.weight, value, spans=spans, mask=mask)
+    return additive_attention(query, key, score.weight, value, spans=spans, mask=mask)
