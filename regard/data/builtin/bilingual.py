@@ -15,10 +15,10 @@ from regard.data.builtin.sentences import Question, Sentence, translated, words
 LONGEST = 18
 """The most English words of a training sentence."""
 
-LONGEST_TEST = 32
+LONGEST_TEST = 28
 """The most English words of a test sentence."""
 
-ALL_WORDS_AT = 40_000
+ALL_WORDS_AT = 200_000
 """The training size from which the whole lexicon is used; smaller corpora use a part of it."""
 
 

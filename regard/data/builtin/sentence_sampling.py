@@ -19,7 +19,7 @@ class Sentences:
     def __init__(
         self, words: Lexicon, random: Random, *, testing: bool = False, rich: bool = False
     ) -> None:
-        self.phrases = Phrases(words, random, testing=testing, richness=3.0 if rich else 1.0)
+        self.phrases = Phrases(words, random, testing=testing, richness=2.0 if rich else 1.0)
         self.clauses = Clauses(self.phrases)
         self.rich = rich
         self.pick, self.chance = self.phrases.pick, self.phrases.chance
@@ -27,7 +27,7 @@ class Sentences:
     def sentence(self) -> Sentence | Question:
         """One sentence."""
         if self.rich:
-            return self._chain(2 if self.chance(0.5) else 3)
+            return self._chain(2 if self.chance(0.3) else 3)
         chance = self.phrases.draw()
         if chance < 0.1:
             return self._question()
@@ -35,7 +35,7 @@ class Sentences:
             return Sentence((self.clauses.there(),))
         if chance < 0.19:
             return Sentence((self._report(),))
-        if chance < 0.34:
+        if chance < 0.44:
             return self._chain(2)
         said = self.clauses.statement()
         if said.time is None and self.chance(0.08):

@@ -127,7 +127,7 @@ def test_a_sum_over_words_fails_on_the_pairs(corpus) -> None:
     index = {w: i for i, w in enumerate(sorted({w for e in corpus.train for w in e.text.split()}))}
 
     def counted(part) -> tuple[np.ndarray, np.ndarray]:
-        counts = np.zeros((len(part), len(index) + 1))
+        counts = np.zeros((len(part), len(index) + 1), dtype=np.float32)
         counts[:, -1] = 1
         for row, example in zip(counts, part, strict=True):
             for word in example.text.split():
