@@ -32,6 +32,8 @@ def choose(query: Tensor, key: Tensor, value: Tensor | None = None) -> tuple[str
     >>> choose(x[:, :1], x)
     ('plain', 'one query; torch.float64 is not for the C kernel')
     """
+    if torch._C._are_functorch_transforms_active():
+        return "plain", "a transform of torch.func is at work"
     obstacle = _obstacle(query, key) if value is None else _obstacle(query, key, value)
     if obstacle is None:
         return "native", f"the C kernel, {kernel.level()}"

@@ -1,6 +1,6 @@
 """The arguments of one call to `attend`, checked: names resolved, shapes agreed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -47,10 +47,16 @@ def check(
 ) -> Arguments:
     """The arguments as `attend` wants them, or a ValueError that names the shapes."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(tensor, Tensor):
+            raise ValueError(f"{name} is a tensor; got {type(tensor).__name__}")
         if tensor.ndim < 2:
             raise ValueError(f"{name} needs at least two axes, [.., n, size]; got {_of(tensor)}")
         if not tensor.is_floating_point():
             raise ValueError(f"{name} holds floating-point numbers; got {tensor.dtype}")
+    if not query.dtype == key.dtype == value.dtype and not _autocast(query):
+        raise ValueError(
+            f"query, key and value have one dtype; got {query.dtype}, {key.dtype} and {value.dtype}"
+        )
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(
             f"key and value pair up, but there are {key.shape[-2]} keys in {_of(key)} and "
@@ -58,20 +64,16 @@ def check(
         )
     if not 0.0 <= dropout < 1.0:
         raise ValueError(f"dropout is a probability from 0 to less than 1; got {dropout}")
-    if softcap is not None and softcap <= 0.0:
+    if softcap is not None and not softcap > 0.0:
         raise ValueError(f"softcap is a positive number; got {softcap}")
     group = _group(query, key, value)
     batch = _batch(query, key, value, group)
     shape = (*batch, query.shape[-2], key.shape[-2])
     lazy = None if mask is None else masks.as_mask(mask)
-    if isinstance(lazy, masks.Given):
-        shape = _fit("mask", lazy.values, shape)
+    if lazy is not None:
+        shape = lazy.fit(shape)
     if bias is not None:
-        shape = _fit("bias", bias, shape)
-        closed = torch.isneginf(bias.detach())
-        if closed.any():  # a bias of -inf is a mask, and rows of it are empty rows
-            lazy = masks.Given(~closed) if lazy is None else lazy & ~closed
-            bias = bias.masked_fill(closed, 0.0)
+        shape = _fit_bias(bias, shape)
     return Arguments(
         query=query,
         key=key,
@@ -91,6 +93,32 @@ def check(
 def share_heads(tensor: Tensor, group: int) -> Tensor:
     """Each key head once for every query head of its group."""
     return tensor if group == 1 else tensor.repeat_interleave(group, dim=-3)
+
+
+def emptied(call: Arguments) -> Arguments:
+    """The same call with zeros at keys and values that no query may look at.
+
+    Whatever stands in padding, NaN too, then reaches neither output nor gradients: a weight of
+    zero alone would not do, since 0 · NaN is NaN.
+    """
+    seen = None if call.mask is None else call.mask.seen(call.shape, call.query.device)
+    if seen is None:
+        return call
+    key, value = (
+        tensor.masked_fill(~_narrowed(seen, tensor.shape[:-2]).mT, 0.0)
+        for tensor in (call.key, call.value)
+    )
+    return replace(call, key=key, value=value)
+
+
+def _narrowed(seen: Tensor, leading: tuple[int, ...]) -> Tensor:
+    """Whether any of those that share a key see it: [*b, 1, k] for keys with these leading axes."""
+    while seen.ndim - 2 > len(leading):
+        seen = seen.any(0)
+    for axis, size in enumerate(leading[len(leading) - seen.ndim + 2 :]):
+        if seen.shape[axis] not in (1, size):
+            seen = seen.any(axis, keepdim=True)
+    return seen
 
 
 def _of(tensor: Tensor) -> str:
@@ -133,16 +161,21 @@ def _spread(tensor: Tensor, group: int) -> tuple[int, ...]:
     return leading if group == 1 else (*leading[:-1], leading[-1] * group)
 
 
-def _fit(what: str, tensor: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _fit_bias(bias: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    if not isinstance(bias, Tensor) or not bias.is_floating_point():
+        kind = bias.dtype if isinstance(bias, Tensor) else type(bias).__name__
+        raise ValueError(f"bias is added to the scores, a floating-point tensor; got {kind}")
     try:
-        both = np.broadcast_shapes(tensor.shape, shape)
+        both = np.broadcast_shapes(bias.shape, shape)
     except ValueError:
-        both = torch.Size()
+        both = ()
     if both[-2:] != shape[-2:]:
         raise ValueError(
-            f"{what} of shape {_of(tensor)} does not broadcast with scores of shape "
+            f"bias of shape {_of(bias)} does not broadcast with scores of shape "
             f"{list(shape)} = [.., queries, keys]"
         )
-    if what == "bias" and not tensor.is_floating_point():
-        raise ValueError(f"bias is added to the scores and is floating-point; got {tensor.dtype}")
-    return tuple(both)
+    return both
+
+
+def _autocast(tensor: Tensor) -> bool:
+    return torch.is_autocast_enabled(tensor.device.type)

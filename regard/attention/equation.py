@@ -9,12 +9,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.additive import additive_attention
-from regard.attention.arguments import Arguments, check, share_heads
+from regard.attention.arguments import Arguments, check, emptied, share_heads
 from regard.attention.fused import fused
 from regard.attention.masks import Mask
 from regard.attention.normalizers import Normalizer
 from regard.attention.paths import choose
-from regard.attention.scores import AdditiveType, DotType, Score
+from regard.attention.scores import AdditiveType, Score, is_dot
 
 
 class Attended(NamedTuple):
@@ -64,7 +64,8 @@ def attend(
         key: what is looked at.
         value: what is read there.
         mask: True = may look; a mask of `regard.attention.masks` or a bool tensor that broadcasts
-            with [*b, q, k]. A query that may look nowhere reads zeros.
+            with [*b, q, k]. A query that may look nowhere reads zeros, and keys that no query may
+            look at, such as padding, may hold anything, NaN too.
         score: a name ("dot", "scaled_dot", "cosine"), or any callable from query and key to
             scores, such as the modules of `regard.attention.scores`.
         normalize: a name or a function of `regard.attention.normalizers`.
@@ -94,12 +95,13 @@ def attend(
         need_weights=need_weights,
     )
     path = choose(call).name
-    if path == "fused":
-        return Attended(fused(call), None)
     if path.startswith("additive"):
         return Attended(_additive(call), None)
+    call = emptied(call)
+    if path == "fused":
+        return Attended(fused(call), None)
     weights = call.normalize(_cap(_add(_scores(call), call.bias), softcap), _allowed(call))
-    value = share_heads(value, call.group)
+    value = share_heads(call.value, call.group)
     output = (F.dropout(weights, dropout) if dropout else weights) @ value
     return Attended(output, weights if need_weights else None)
 
@@ -120,7 +122,7 @@ def steps(
         query, key, value, mask, score=score, normalize=normalize, bias=bias, softcap=softcap
     )
     products = None
-    if isinstance(call.score, DotType):
+    if is_dot(call.score):
         left, right, _ = call.score.factors(query, share_heads(key, call.group))
         products = left @ right.mT
     scores = _scores(call)
@@ -148,7 +150,9 @@ def _scores(call: Arguments) -> Tensor:
 
 
 def _add(scores: Tensor, bias: Tensor | None) -> Tensor:
-    return scores if bias is None else scores + bias
+    if bias is None:
+        return scores
+    return scores + bias.to(scores.dtype).masked_fill(torch.isneginf(bias), 0.0)
 
 
 def _cap(scores: Tensor, softcap: float | None) -> Tensor:
@@ -156,7 +160,12 @@ def _cap(scores: Tensor, softcap: float | None) -> Tensor:
 
 
 def _allowed(call: Arguments) -> Tensor | None:
-    return None if call.mask is None else call.mask.tensor(call.shape, call.query.device)
+    """The mask as a tensor; a bias of -inf closes a key too."""
+    mask = None if call.mask is None else call.mask.tensor(call.shape, call.query.device)
+    if call.bias is None:
+        return mask
+    finite = ~torch.isneginf(call.bias.detach())
+    return finite if mask is None else mask & finite
 
 
 def _additive(call: Arguments) -> Tensor:
@@ -168,4 +177,5 @@ def _additive(call: Arguments) -> Tensor:
     if spans is not None:
         start, stop = (side.expand(*side.shape[:-1], query.shape[-2]) for side in spans)
         spans = start, stop
-    return additive_attention(query, key, score.weight, value, spans=spans, mask=mask)
+    output = additive_attention(query, key, score.weight, value, spans=spans, mask=mask)
+    return output.to(query.dtype)

@@ -24,10 +24,8 @@ def fused(call: Arguments) -> Float[Tensor, "... q v"]:
     query, key, scale = cast(DotType, call.score).factors(call.query, call.key)
     *batch, queries, keys = call.shape
     size = call.value.shape[-1]
-    if keys == 0:
-        return query.new_zeros(*batch, queries, size)
     query, key, value = _one_size(query, key, call.value)
-    query, key, value = (_four_axes(tensor, batch) for tensor in (query, key, value))
+    query, key, value = (_four_axes(_dense(t), batch) for t in (query, key, value))
     whole = range(queries), range(keys)
     mask = call.mask
     if call.bias is None and isinstance(mask, Causal) and queries in (1, keys):
@@ -108,6 +106,11 @@ def _four_axes(tensor: Tensor, batch: list[int]) -> Tensor:
     tensor = tensor[(None,) * (len(leading) + 3 - tensor.ndim)]
     own = heads if tensor.shape[-3] == 1 else tensor.shape[-3]
     return tensor.expand(*leading, own, *tensor.shape[-2:]).flatten(0, -4)
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    """With other strides torch falls back to a kernel that holds the weights."""
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
 
 
 def _one_size(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:

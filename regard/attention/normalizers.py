@@ -109,6 +109,8 @@ NORMALIZERS: dict[str, Normalizer] = {
 def named(normalize: str | Normalizer) -> Normalizer:
     """The normalizer of that name (``"top_k(4)"`` for four keys); a function stays itself."""
     if not isinstance(normalize, str):
+        if not callable(normalize):
+            raise ValueError(f"a normalizer is a name or a callable; got {normalize!r}")
         return normalize
     if found := re.fullmatch(r"top_k\((\d+)\)", normalize):
         return top_k(int(found[1]))

@@ -1,6 +1,6 @@
 """Which way a call to `attend` is computed, and why: every path gives the same answer."""
 
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from regard.attention import additive
 from regard.attention.arguments import Arguments, check
 from regard.attention.masks import Mask
 from regard.attention.normalizers import softmax
-from regard.attention.scores import AdditiveType, DotType, Score
+from regard.attention.scores import is_additive, is_dot
 
 
 class Path(NamedTuple):
@@ -39,14 +39,16 @@ def explain_path(
 
 def choose(call: Arguments) -> Path:
     """The fastest path that can serve the call."""
+    if call.shape[-1] == 0:
+        return Path("plain", "there are no keys")
     if reason := _needs_weights(call):
         return Path("plain", reason + _how_scores(call))
-    if _is_additive(call.score):
+    if is_additive(call.score):
         if call.bias is not None:
             return Path("plain", "a bias on an additive score" + _how_scores(call))
         name, reason = additive.choose(call.query, call.key, call.value)
         return Path("plain" if name == "plain" else f"additive {name}", reason)
-    if not _is_dot(call.score):
+    if not is_dot(call.score):
         return Path("plain", "the score is not a dot product")
     if call.bias is not None and call.bias.requires_grad and torch.is_grad_enabled():
         return Path("plain", "the bias is learned, and the fused kernel gives it no gradient")
@@ -67,16 +69,7 @@ def _needs_weights(call: Arguments) -> str | None:
 
 
 def _how_scores(call: Arguments) -> str:
-    if not _is_additive(call.score):
+    if not is_additive(call.score):
         return ""
     name, _ = additive.choose(call.query, call.key)
     return f" (additive scores by {name})"
-
-
-# isinstance asks a protocol the same, in 10 µs a question: more than the whole of a small call.
-def _is_dot(score: Score) -> TypeGuard[DotType]:
-    return hasattr(score, "factors")
-
-
-def _is_additive(score: Score) -> TypeGuard[AdditiveType]:
-    return hasattr(score, "project") and hasattr(score, "weight")

@@ -7,7 +7,7 @@ then serves them all.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import torch
@@ -36,7 +36,10 @@ class DotType(Protocol):
 class AdditiveType(Protocol):
     """A score of the form weightᵀ tanh(f(query) + g(key))."""
 
-    weight: Tensor
+    @property
+    def weight(self) -> Tensor:
+        """The vector that sums up the hidden layer."""
+        ...
 
     def project(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """(f(query), g(key))."""
@@ -192,6 +195,8 @@ class Location(nn.Module):
         return scores.expand(*batch, *scores.shape[-2:])
 
 
+Concat = Additive
+
 dot = ScaledDot(1.0)
 scaled_dot = ScaledDot()
 cosine = Cosine()
@@ -207,9 +212,32 @@ LEARNED: dict[str, Callable[[int, int, int | None, int], nn.Module]] = {
 }
 
 
+def is_dot(score: Score) -> TypeGuard[DotType]:
+    """Whether a fast path may use the factors of a score instead of calling it.
+
+    Only of ours, as they are: a subclass or a hook may change what a call gives.
+    """
+    return type(score) in (ScaledDot, Cosine, Bilinear, MLP) and not _hooked(score)
+
+
+def is_additive(score: Score) -> TypeGuard[AdditiveType]:
+    """Whether a fast path may use the projections of a score instead of calling it."""
+    if type(score) is KeyedAdditive:
+        return not _hooked(score.score)
+    return type(score) is Additive and not _hooked(score)
+
+
+def _hooked(score: Score) -> bool:
+    return isinstance(score, nn.Module) and bool(
+        score._forward_hooks or score._forward_pre_hooks or score._backward_hooks
+    )
+
+
 def named(score: str | Score) -> Score:
     """The weightless score of that name; a callable stays itself."""
     if not isinstance(score, str):
+        if not callable(score):
+            raise ValueError(f"a score is a name or a callable; got {score!r}")
         return score
     if score in LEARNED:
         raise ValueError(
@@ -243,20 +271,20 @@ def keyed(score: Score, key: Float[Tensor, "*b k e"]) -> tuple[Score, Float[Tens
 
     A decoder attends to the same keys at every step; this does their part once.
     """
-    if isinstance(score, Additive):
+    if type(score) is Additive and not _hooked(score):
         key = score.key(key)
-    elif isinstance(score, Bilinear):
+    elif type(score) is Bilinear and not _hooked(score):
         key = key @ score.weight.mT
-    elif isinstance(score, MLP):
+    elif type(score) is MLP and not _hooked(score):
         key = score.hidden(key).tanh()
     return keyed_score(score), key
 
 
 def keyed_score(score: Score) -> Score:
     """What remains of a score once its work on the keys is done."""
-    if isinstance(score, Additive):
+    if type(score) is Additive and not _hooked(score):
         return KeyedAdditive(score)
-    return dot if isinstance(score, Bilinear | MLP) else score
+    return dot if type(score) in (Bilinear, MLP) and is_dot(score) else score
 
 
 def unit(vector: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:

@@ -54,7 +54,7 @@ MISTAKES = [
     (
         GOOD,
         {"bias": torch.ones(5, 7, dtype=torch.bool)},
-        "bias .* is floating-point; got torch.bool",
+        "bias .* a floating-point tensor; got torch.bool",
     ),
     (GOOD, {"score": "scaled_dott"}, "unknown score 'scaled_dott': did you mean 'scaled_dot'?"),
     (GOOD, {"score": "additive"}, r"score 'additive' has weights .* scores.make\('additive'"),
