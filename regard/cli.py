@@ -4,18 +4,21 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
-from typing import Any, SupportsFloat, TextIO
+from typing import Any
 
 from regard import __version__
-from regard.errors import RegardError, unknown
+from regard.errors import RegardError
 from regard.options import Parser, add_options, as_toml, read_config
 
 DESCRIPTION = "Train attention models on your own text, use them, and see where they look."
 TASKS = ("translation", "language", "classify", "tag")
+AT_ONCE = 2000
+"""Lines that are read, predicted and written together."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,8 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             chosen.parser.error(f"unrecognized arguments: {' '.join(strange)}")
         return int(chosen.run(chosen))
     except RegardError as error:
-        print(f"regard: {error}", file=sys.stderr)
+        print(f"regard: {' '.join(str(error).splitlines())}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("regard: stopped", file=sys.stderr)
+        return 128 + signal.SIGINT
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -44,29 +50,8 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
         one = tasks.add_parser(task, help=f"train a model for {task}")
         if task in arguments:  # the options of one task are enough, and importing them takes time
             _add_training(one, task)
-    evaluate = commands.add_parser("evaluate", help="measure a trained model on a file")
-    evaluate.add_argument("folder", type=Path, help="the folder of the run")
-    evaluate.add_argument(
-        "--data", nargs="+", required=True, metavar="FILE", help="what to test on"
-    )
-    evaluate.add_argument("--lowercase", action="store_true", help="compare in lower case")
-    evaluate.add_argument("--beam", type=int, default=5, help="width of the beam (default: 5)")
-    evaluate.add_argument("--json", action="store_true", help="print everything as JSON")
-    evaluate.set_defaults(run=_evaluate, parser=evaluate)
-    predict = commands.add_parser("predict", help="one output line for each input line")
-    predict.add_argument("folder", type=Path, help="the folder of the run")
-    predict.add_argument("--input", default="-", metavar="FILE", help="default: standard input")
-    predict.add_argument("--output", default="-", metavar="FILE", help="default: standard output")
-    predict.add_argument("--beam", type=int, default=5, help="width of the beam (default: 5)")
-    predict.set_defaults(run=_predict, parser=predict)
-    data = commands.add_parser("data", help="make and look at corpora")
-    verbs = data.add_subparsers(dest="verb", required=True, metavar="verb")
-    made = verbs.add_parser("make", help="write a built-in corpus as files")
-    made.add_argument("task", help="translation, language, classify, tag or algorithm")
-    made.add_argument("--size", type=int, help="training examples")
-    made.add_argument("--seed", type=int, default=0, help="another seed, another corpus")
-    made.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write")
-    made.set_defaults(run=_make, parser=made)
+    _add_use(commands)
+    _add_data(commands.add_parser("data", help="make, look at and split corpora"))
     steps = commands.add_parser(
         "steps", help="walk through attention with numbers, on “The early bird catches the worm”"
     )
@@ -74,6 +59,61 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     steps.add_argument("--picture", type=Path, help="also write the whole matrix as an SVG file")
     steps.set_defaults(run=_steps, parser=steps)
     return parser
+
+
+def _add_use(commands: Any) -> None:
+    evaluate = commands.add_parser("evaluate", help="measure a trained model on a file")
+    predict = commands.add_parser("predict", help="one output line for each input line")
+    for parser, run in ((evaluate, _evaluate), (predict, _predict)):
+        parser.add_argument("folder", type=Path, help="the folder of the run")
+        parser.add_argument(
+            "--beam",
+            type=_count,
+            metavar="INT",
+            help="width of the beam, in translation (default: 5)",
+        )
+        parser.add_argument("--json", action="store_true", help="print everything as JSON")
+        parser.set_defaults(run=run, parser=parser)
+    evaluate.add_argument(
+        "--data", nargs="+", required=True, metavar="FILE", help="what to test on"
+    )
+    evaluate.add_argument(
+        "--lowercase", action="store_true", help="compare in lower case, in translation"
+    )
+    predict.add_argument("--input", default="-", metavar="FILE", help="default: standard input")
+    predict.add_argument("--output", default="-", metavar="FILE", help="default: standard output")
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
+    made = verbs.add_parser("make", help="write a built-in corpus as files")
+    made.add_argument("task", help="translation, language, classify, tag or algorithm")
+    made.add_argument("--size", type=_count, metavar="INT", help="training examples")
+    made.add_argument("--seed", type=int, default=0, help="another seed, another corpus")
+    made.set_defaults(run=_make, parser=made)
+    described = verbs.add_parser("describe", help="say what is in a corpus")
+    parted = verbs.add_parser("split", help="part a corpus in train, valid and test files")
+    for one, run in ((described, _describe), (parted, _split)):
+        one.add_argument("files", nargs="+", metavar="FILE", help="the files of the corpus")
+        one.add_argument("--task", required=True, choices=TASKS, help=f"one of {', '.join(TASKS)}")
+        for column in ("source", "target", "text", "label"):
+            one.add_argument(f"--{column}", metavar="NAME", help=f"the column with the {column}")
+        one.set_defaults(run=run, parser=one)
+    for share in ("valid", "test"):
+        parted.add_argument(
+            f"--{share}", type=float, default=0.1, help=f"the share for {share} (default: 0.1)"
+        )
+    parted.add_argument("--seed", type=int, default=0, help="another seed, other parts")
+    parted.add_argument("--format", default="tsv", help="tsv or jsonl (default: tsv)")
+    for one in (made, parted):
+        one.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write")
+
+
+def _count(text: str) -> int:
+    """A number of things, for argparse, which turns the error into one line."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, got {text!r}")
+    return int(text)
 
 
 def _add_training(parser: argparse.ArgumentParser, task: str) -> None:
@@ -99,33 +139,46 @@ def _train(chosen: argparse.Namespace) -> int:
         parts = dict(zip(("data", "model", "training"), configs(chosen.task, given), strict=True))
         print(as_toml({name: asdict(part) for name, part in parts.items()}), end="")
         return 0
-    interrupted: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: interrupted.append(number))
-    show = _Live(sys.stderr)
+    show = Live(sys.stderr)
+    signals: list[int] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        # between two updates the state can be saved; before the first there is none, and who asks
+        # twice wants to go at once
+        signals.append(number)
+        if not show.begun or len(signals) > 1:
+            raise KeyboardInterrupt
+
+    before = {
+        number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
-        folder, finished = train_run(
+        folder, position = train_run(
             chosen.task,
             given,
             chosen.out,
             report=show.progress,
             tell=show.line,
-            stop=lambda: bool(interrupted),
+            stop=lambda: bool(signals),
         )
     finally:
         show.close()
-        signal.signal(signal.SIGINT, before)
-    if not finished:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if not position.done:
         print(f"stopped; the same command with --out {folder.path} goes on", file=sys.stderr)
-        return 130
+        return 128 + signals[0]
     print(folder.path)
     return 0
 
 
-class _Live:
+class Live:
     """Progress on a terminal: one line that changes; elsewhere, only what was measured."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: Any) -> None:
         self.stream, self.live = stream, stream.isatty()
+        self.begun = False
+        """Whether an update was made."""
 
     def line(self, text: str) -> None:
         """A line that stays."""
@@ -135,6 +188,7 @@ class _Live:
 
     def progress(self, progress: Any) -> None:
         """One update."""
+        self.begun = True
         position, evaluation = progress.position, progress.evaluation
         self.line(progress.note)
         if evaluation is not None:
@@ -161,10 +215,22 @@ class _Live:
             self.stream.flush()
 
 
-def _evaluate(chosen: argparse.Namespace) -> int:
+def _load(chosen: argparse.Namespace, *names: str) -> tuple[Any, dict[str, Any]]:
+    """The run, and those of its own options that were given."""
     from regard.inference import load
 
-    found = load(chosen.folder).evaluate(chosen.data, lowercase=chosen.lowercase, beam=chosen.beam)
+    run = load(chosen.folder)
+    options = {name: value for name in names if (value := getattr(chosen, name))}
+    if options and run.name != "translation":
+        given = " and ".join(f"--{name}" for name in options)
+        raise RegardError(f"{chosen.folder}: a run of task {run.name} has no use for {given}")
+    return run, options
+
+
+def _evaluate(chosen: argparse.Namespace) -> int:
+    run, options = _load(chosen, "beam", "lowercase")
+    show = Live(sys.stderr)
+    found = run.evaluate(chosen.data, tell=show.line, **options)
     if chosen.json:
         record = {
             "metrics": {name: asdict(value) for name, value in found.metrics.items()},
@@ -182,27 +248,100 @@ def _evaluate(chosen: argparse.Namespace) -> int:
 
 
 def _predict(chosen: argparse.Namespace) -> int:
-    from regard.inference import load
+    from regard.training.folder import write_whole
 
-    run = load(chosen.folder)
+    run, options = _load(chosen, "beam")
     with ExitStack() as stack:
-        try:
-            source = sys.stdin
-            if chosen.input != "-":
-                source = stack.enter_context(open(chosen.input, encoding="utf-8"))
-            lines = source.read().split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise RegardError(f"{chosen.input}: cannot be read ({error})") from error
-        if lines and not lines[-1]:
-            lines.pop()
-        options = {"beam": chosen.beam} if run.name == "translation" else {}
-        text = "".join(output + "\n" for output in run(lines, **options))
+        source: Iterable[bytes] = sys.stdin.buffer
+        if chosen.input != "-":
+            try:
+                source = stack.enter_context(open(chosen.input, "rb"))
+            except OSError as error:
+                raise RegardError(f"{chosen.input}: cannot be read ({error.strerror})") from error
+        lines = _lines(source, chosen.input)
         if chosen.output == "-":
-            sys.stdout.write(text)
+            cut = _write_predictions(sys.stdout.buffer, run, lines, options, chosen.json)
         else:
-            from regard.training.folder import write_text
+            counts: list[int] = []
 
-            write_text(Path(chosen.output), text)
+            def write(part: Path) -> None:
+                with part.open("wb") as stream:
+                    counts.append(_write_predictions(stream, run, lines, options, chosen.json))
+
+            if not (folder := Path(chosen.output).parent).is_dir():
+                raise RegardError(f"{chosen.output}: cannot be written (no folder {folder})")
+            write_whole(Path(chosen.output), write)
+            cut = counts[0]
+    if cut:
+        print(f"{cut} lines are longer than this model reads: they were cut", file=sys.stderr)
+    return 0
+
+
+def _lines(source: Iterable[bytes], name: str) -> Iterator[str]:
+    """Lines that end where others count them, at each newline: one comes out for each."""
+    from regard.data.lines import decode
+
+    try:
+        for number, raw in enumerate(source, 1):
+            yield decode(raw.removesuffix(b"\n").removesuffix(b"\r"), name, number, number == 1)
+    except OSError as error:
+        raise RegardError(f"{name}: cannot be read ({error.strerror})") from error
+
+
+def _write_predictions(
+    stream: Any, run: Any, lines: Iterator[str], options: dict[str, Any], everything: bool
+) -> int:
+    """Write one line a prediction, and count the inputs that were cut."""
+    cut = 0
+    while some := list(islice(lines, AT_ONCE)):
+        for text, found in zip(some, run.predict(some, **options), strict=True):
+            cut += found.cut
+            record = {"input": text, "output": found.output, "cut": found.cut, **found.details}
+            line = json.dumps(record, ensure_ascii=False) if everything else found.output
+            stream.write(line.encode("utf-8", "replace") + b"\n")
+        stream.flush()
+    return cut
+
+
+def _examples(chosen: argparse.Namespace) -> tuple[list[Any], Any]:
+    """The examples of a task in some files, and what became of every line."""
+    from regard.data import Summary, resolve
+    from regard.options import make
+    from regard.tasks.kinds import KINDS
+
+    kind, summary = KINDS[chosen.task], Summary()
+    named = {name: getattr(chosen, name) for name in ("source", "target", "text", "label")}
+    examples = list(kind.read(make(kind.data, named), resolve(chosen.files), summary))
+    summary.require(1, "to look at")
+    return examples, summary
+
+
+def _describe(chosen: argparse.Namespace) -> int:
+    from regard.data.describe import describe
+
+    found = describe(*_examples(chosen))
+    print(f"{'examples':16}{found.examples:>10,}   ({found.summary})")
+    for side in found.sides:
+        lengths = ", ".join(f"{share} % {length}" for share, length in side.lengths.items())
+        common = " ".join(word for word, _ in side.common)
+        print(f"{side.name + ' words':16}{side.words:>10,}   {side.vocabulary:,} different")
+        print(f"{'  seen once':16}{side.once:>10,}")
+        print(f"{'  lengths':16}{'':10}   {lengths}")
+        print(f"{'  most common':16}{'':10}   {common}")
+    for label, count in found.labels:
+        print(f"{'label ' + label:16}{count:>10,}")
+    return 0
+
+
+def _split(chosen: argparse.Namespace) -> int:
+    from regard.data.split import key_of, split_by, write_split
+
+    examples, summary = _examples(chosen)
+    keys = (key_of(example) for example in examples)
+    split = split_by(keys, chosen.valid, chosen.test, seed=chosen.seed)
+    print(summary)
+    for path, count in write_split(chosen.out, examples, split, chosen.format).items():
+        print(f"{count:>7,} {path}")
     return 0
 
 
@@ -216,50 +355,7 @@ def _make(chosen: argparse.Namespace) -> int:
 
 
 def _steps(chosen: argparse.Namespace) -> int:
+    from regard.walk import walk
+
     print(walk(chosen.word, chosen.picture))
     return 0
-
-
-def walk(word: str, picture: Path | None = None) -> str:
-    """Every step of the attention of one word, and a picture of all of them."""
-    from regard.attention import steps
-    from regard.attention.example import early_bird
-    from regard.looks import from_arrays
-    from regard.show import matrix, shaded
-
-    example = early_bird()
-    if word not in example.words:
-        raise RegardError(unknown("word", word, example.words))
-    query, key, value = example.project()
-    stages = steps(query, key, value)
-    row = example.words.index(word)
-    look = from_arrays(stages.weights.numpy(), example.words, example.words)
-    assert stages.products is not None  # the score is a dot product
-    lines = [
-        f"Where does “{word}” look in “{' '.join(example.words)}”?",
-        "",
-        _line("1. its query W_Q·e", query[row]),
-        "",
-        " " * 20 + "".join(f"{other:>9}" for other in example.words),
-        _line("2. query · key", stages.products[row]),
-        _line(f"3. divided by √{key.shape[-1]}", stages.scores[row]),
-        _line("4. softmax: weights", stages.weights[row])
-        + f"   sum {float(stages.weights[row].sum()):.3f}",
-        "",
-        _line("5. weights · values", stages.output[row]),
-        "",
-        "All six words at once, a row each; every row sums to 1:",
-        "",
-        shaded(look),
-    ]
-    if picture is not None:
-        try:
-            picture.write_text(matrix(look, "The early bird: who looks where"), encoding="utf-8")
-        except OSError as error:
-            raise RegardError(f"{picture}: cannot write the picture: {error.strerror}") from None
-        lines += ["", f"The picture is in {picture}"]
-    return "\n".join(lines)
-
-
-def _line(name: str, numbers: Iterable[SupportsFloat]) -> str:
-    return f"{name:20}" + "".join(f"{float(number):9.3f}" for number in numbers)

@@ -4,6 +4,8 @@ import argparse
 import ast
 import inspect
 import json
+import math
+import re
 import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -20,6 +22,9 @@ C = TypeVar("C")
 class Parser(argparse.ArgumentParser):
     """A parser whose mistakes are one line each, with the nearest right name."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})
+
     def error(self, message: str) -> NoReturn:
         """Raise what the command line prints; argparse would print its usage first."""
         found = message.removeprefix("unrecognized arguments: ")
@@ -29,6 +34,13 @@ class Parser(argparse.ArgumentParser):
             raise RegardError(
                 unknown("option", name, known).split(" Known:")[0] + f" See {self.prog} --help"
             )
+        choice = re.fullmatch(
+            r"argument (?:--)?(\w+): invalid choice: '(.*)' \(choose from (.*)\)", message
+        )
+        if choice:
+            what, name, listed = choice.groups()
+            known = [one.strip("' ") for one in listed.split(",")]
+            raise RegardError(unknown(what, name, known))
         raise RegardError(f"{message}. See {self.prog} --help")
 
 
@@ -48,7 +60,16 @@ def add_options(parser: argparse.ArgumentParser, config: type, defaults: Mapping
             options |= {"nargs": "+", "metavar": "FILE"}
         else:
             options |= {"type": kind, "metavar": kind.__name__.upper()}
+        options["help"] = options["help"].replace("%", "%%")
         group.add_argument("--" + field.name.replace("_", "-"), dest=field.name, **options)
+
+
+def at_least(config: Any, **least: int) -> None:
+    """Check that numbers of a config are as large as they must be; those not set pass."""
+    for name, low in least.items():
+        value = getattr(config, name)
+        if value is not None and not value >= low:
+            raise RegardError(f"option {name}: expected {low} or more, got {value}")
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -58,6 +79,8 @@ def read_config(path: Path) -> dict[str, Any]:
         found = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise RegardError(f"{path}: cannot be read as a config ({error})") from error
+    if not isinstance(found, dict):
+        raise RegardError(f"{path}: expected options by name, got a {type(found).__name__}")
     flat: dict[str, Any] = {}
     for name, value in found.items():
         flat |= value if isinstance(value, dict) else {name: value}
@@ -89,9 +112,15 @@ def as_toml(parts: Mapping[str, Mapping[str, Any]]) -> str:
         lines.append(f"[{name}]")
         for key, value in options.items():
             if value is not None:
-                lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")
+                lines.append(f"{key} = {_as_toml(value)}")
         lines.append("")
     return "\n".join(lines)
+
+
+def _as_toml(value: Any) -> str:
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def docstrings(config: type) -> dict[str, str]:

@@ -12,13 +12,14 @@ from torch import Tensor, nn
 
 from regard.data import Labelled, Labels, Source, Summary, read_labelled
 from regard.data.batches import in_order, pad, shuffled
-from regard.data.corpus import Corpus, in_chunks, write
+from regard.data.corpus import Corpus, in_chunks
 from regard.data.tokenizer import Tokenizer
 from regard.errors import RegardError
-from regard.metrics import accuracy, by_length, macro_f1, measure
+from regard.metrics import accuracy, macro_f1, measure
 from regard.models import Classifier, ClassifierConfig
-from regard.tasks.parts import TRAIN, VALID, Parts, corpora, parts, there
-from regard.tasks.task import Evaluation, Loss, Sample
+from regard.options import at_least
+from regard.tasks.parts import Parts, noted, parts, there
+from regard.tasks.task import Evaluation, Loss, Prediction, Sample, by_input_length
 
 DEFAULTS: dict[str, Any] = {"epochs": 20, "patience": 5, "average": 3}
 
@@ -43,6 +44,9 @@ class ClassificationData:
     """Whether case is ignored."""
     max_tokens: int = 400
     """What goes beyond is cut off, and counted."""
+
+    def __post_init__(self) -> None:
+        at_least(self, max_tokens=1)
 
 
 class Batch(NamedTuple):
@@ -104,23 +108,34 @@ class Classification:
         """Accuracy and macro-F1 on these examples, by length too."""
         for example in examples:
             self.labels.number(_only(example), example.where)
-        texts = [str(example.text) for example in examples]
+        texts = [_text(example) for example in examples]
         chances = self.classify(model, texts)
         predicted = [self.labels.names[row.argmax()] for row in chances]
         gold = [example.labels[0] for example in examples]
         metric = accuracy(predicted, gold)
-        lengths = np.array([len(text.split()) for text in texts])
         return Evaluation(
             metrics={"accuracy": measure(metric), "macro_f1": measure(macro_f1(predicted, gold))},
             main="accuracy",
             higher=True,
             samples=tuple(map(Sample, texts[:3], gold[:3], predicted[:3])),
-            by_length={str(bucket): value for bucket, value in by_length(metric, lengths).items()},
+            by_length=by_input_length(metric, [len(text.split()) for text in texts]),
             lines=tuple(
                 {"text": text, "label": right, "predicted": found}
                 for text, right, found in zip(texts, gold, predicted, strict=True)
             ),
         )
+
+    def predict(self, model: nn.Module, texts: Sequence[str]) -> list[Prediction]:
+        """The likeliest label of each text, and how likely each label is."""
+        rows = self.tokenizer.ids(texts)
+        return [
+            Prediction(
+                self.labels.names[row.argmax()],
+                len(ids) > self.max_tokens,
+                {"probabilities": dict(zip(self.labels.names, row.tolist(), strict=True))},
+            )
+            for row, ids in zip(self.classify(model, texts), rows, strict=True)
+        ]
 
     @torch.no_grad()
     def classify(
@@ -136,46 +151,37 @@ class Classification:
         return chances
 
 
-def prepare(
-    data: ClassificationData, config: ClassifierConfig, folder: Path, *, seed: int = 1
-) -> tuple[Classification, str]:
+def read(
+    data: ClassificationData, sources: Sequence[Source], summary: Summary
+) -> Iterator[Labelled]:
+    """The labelled texts of some files."""
+    return read_labelled(sources, data.text, data.label, summary=summary)
+
+
+def prepare(data: ClassificationData, folder: Path, seed: int) -> str:
     """Read the texts, learn the tokenizer, write the corpora; what was read, in words."""
-    known = [folder / name for name in ("tokenizer.json", "labels.json", TRAIN, VALID)]
-    if all(path.exists() for path in known):
-        return load(data, config, folder), "the corpus is prepared already"
-
-    def read(sources: Sequence[Source], summary: Summary) -> Iterator[Labelled]:
-        return read_labelled(sources, data.text, data.label, summary=summary)
-
-    found: Parts[Labelled] = parts("classify", data.data, data.valid, read, seed)
-    labels = Labels.of(_only(example) for example in found.train())
+    found: Parts[Labelled] = parts("classify", data, read, seed)
+    labels = Labels.of(_only(example) for example in found.known())
     if len(labels) < 2:
         raise RegardError(f"all examples have the label {labels.names[0]!r}: two are needed")
     tokenizer = Tokenizer.train(
         data.tokenizer, (_text(e) for e in found.train()), data.vocabulary, data.lowercase
     )
     cut = [0]
-    written = [
-        write(folder / name, _rows(examples(), tokenizer, labels, data.max_tokens, cut))
-        for name, examples in ((TRAIN, found.train), (VALID, found.valid))
-    ]
+    found.write(folder, lambda examples: _rows(examples, tokenizer, labels, data.max_tokens, cut))
     tokenizer.save(folder / "tokenizer.json")
     labels.save(folder / "labels.json")
-    notes = [note for note in (found.told(), tokenizer.note) if note]
-    if cut[0]:
-        notes.append(f"{cut[0]} texts were cut at {data.max_tokens} tokens")
-    task = Classification(config, tokenizer, labels, data.max_tokens, *written)
-    return task, "; ".join(notes)
+    shortened = f"{cut[0]} texts were cut at {data.max_tokens} tokens" if cut[0] else ""
+    return noted(found.told(), tokenizer.note, shortened)
 
 
 def load(data: ClassificationData, config: ClassifierConfig, folder: Path) -> Classification:
-    """The task of a run that was prepared before."""
+    """The task of a run whose data was prepared."""
     return Classification(
         config,
         Tokenizer.load(folder / "tokenizer.json"),
         Labels.load(folder / "labels.json"),
         data.max_tokens,
-        *corpora(folder),
     )
 
 

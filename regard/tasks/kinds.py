@@ -1,11 +1,23 @@
-"""The tasks by name: their configs, and how each is prepared and loaded."""
+"""The tasks by name: their configs, and how each is read, prepared and loaded."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.models import ClassifierConfig, LanguageConfig, TaggerConfig, TranslatorConfig
+from torch import nn
+
+from regard.data import Example, Source, Summary
+from regard.models import (
+    Classifier,
+    ClassifierConfig,
+    LanguageConfig,
+    LanguageModel,
+    Tagger,
+    TaggerConfig,
+    Translator,
+    TranslatorConfig,
+)
 from regard.tasks import classification, language, tagging, translation
 from regard.tasks.task import Task
 
@@ -18,8 +30,14 @@ class Kind:
     model: type
     defaults: Mapping[str, Any]
     """Training options that this task sets differently."""
-    prepare: Callable[..., tuple[Task, str]]
+    network: Callable[[Any], nn.Module]
+    """A small network of a model config, to see whether its values fit together."""
+    read: Callable[[Any, Sequence[Source], Summary], Iterator[Example]]
+    """The examples of some files, read as the data options say."""
+    prepare: Callable[[Any, Path, int], str]
+    """Write into a folder all that training needs; what was read, in words."""
     load: Callable[[Any, Any, Path], Task]
+    """The task whose data was prepared in a folder."""
 
 
 KINDS: dict[str, Kind] = {
@@ -27,16 +45,26 @@ KINDS: dict[str, Kind] = {
         translation.TranslationData,
         TranslatorConfig,
         translation.DEFAULTS,
+        lambda config: Translator(config, 8, 8),
+        translation.read,
         translation.prepare,
-        lambda data, model, folder: translation.load(model, folder),
+        translation.load,
     ),
     "language": Kind(
-        language.LanguageData, LanguageConfig, language.DEFAULTS, language.prepare, language.load
+        language.LanguageData,
+        LanguageConfig,
+        language.DEFAULTS,
+        lambda config: LanguageModel(config, 8),
+        language.read,
+        language.prepare,
+        language.load,
     ),
     "classify": Kind(
         classification.ClassificationData,
         ClassifierConfig,
         classification.DEFAULTS,
+        lambda config: Classifier(config, 8, 2),
+        classification.read,
         classification.prepare,
         classification.load,
     ),
@@ -44,7 +72,9 @@ KINDS: dict[str, Kind] = {
         tagging.TaggingData,
         TaggerConfig,
         tagging.DEFAULTS,
+        lambda config: Tagger(config, 8, 2, characters=8),
+        tagging.read,
         tagging.prepare,
-        lambda data, model, folder: tagging.load(model, folder),
+        tagging.load,
     ),
 }

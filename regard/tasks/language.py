@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.data import Line, Source, Summary, read_lines
-from regard.data.corpus import Corpus, in_chunks, write
+from regard.data.corpus import Corpus, in_chunks
 from regard.data.streams import Chunk, chunk, chunks, streams
 from regard.data.tokenizer import EOS, Tokenizer
-from regard.errors import RegardError
 from regard.metrics import measure, perplexity
 from regard.models import LanguageConfig, LanguageModel, LanguageState
+from regard.options import at_least
 from regard.search import Hypothesis, sample
-from regard.tasks.parts import TRAIN, VALID, Parts, corpora, parts, there
-from regard.tasks.task import Evaluation, Loss, Sample
+from regard.tasks.parts import Parts, noted, parts, there
+from regard.tasks.task import Evaluation, Loss, Prediction, Sample, next_token_loss
 
 DEFAULTS: dict[str, Any] = {"epochs": 20, "patience": 4, "batch_tokens": 1600}
 PROMPT = 8
 """Tokens of the validation text that samples go on from."""
+LONGEST_PROMPT = 500
+"""Tokens of a prompt that are read: the last ones of a longer one."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ class LanguageData:
     """Read and write lower case only."""
     window_tokens: int = 40
     """How far back-propagation through time goes; a transformer reads so many at once."""
+
+    def __post_init__(self) -> None:
+        at_least(self, window_tokens=1)
 
 
 @dataclass(frozen=True)
@@ -82,40 +86,27 @@ class Language:
         assert isinstance(model, LanguageModel)
         state = resumed(model, len(batch.tokens), carried)
         output, state = model(batch.tokens, state)
-        total = F.cross_entropy(
-            output.logits.flatten(0, 1),
-            batch.targets.flatten(),
-            ignore_index=0,
-            reduction="sum",
-            label_smoothing=smoothing,
-        )
+        total = next_token_loss(output.logits, batch.targets, smoothing)
         return Loss(total, output.balance), carry(model, state)
 
     def evaluate(self, model: nn.Module) -> Evaluation:
         """Perplexity on the validation text."""
-        corpus = there(self.valid)
-        return self.score(model, list(corpus.column("text")))
+        return self.score(model, [Line(text) for text in there(self.valid).column("text")])
 
     @torch.no_grad()
-    def score(self, model: nn.Module, lines: Sequence[str], *, rows: int = 16) -> Evaluation:
+    def score(self, model: nn.Module, examples: Sequence[Line], *, rows: int = 16) -> Evaluation:
         """Perplexity per token, word and byte of a text; its parts are stretches of it."""
         assert isinstance(model, LanguageModel)
-        ids = np.concatenate(
-            [[EOS], *([*row, EOS] for row in self.tokenizer.ids(list(lines)))]
-        ).astype(np.int64)
+        lines = [example.text for example in examples]
+        ids = np.concatenate([[EOS], *([*row, EOS] for row in self.tokenizer.ids(lines))])
+        ids = ids.astype(np.int64)
         losses, counts, carried = [], [], list[Tensor]()
         for piece in streams(ids, rows, self.steps):
             state = resumed(model, len(piece.tokens), carried)
             output, state = model(piece.tokens, state)
             carried = carry(model, state)
-            loss = F.cross_entropy(
-                output.logits.flatten(0, 1),
-                piece.targets.flatten(),
-                ignore_index=0,
-                reduction="none",
-            )
-            losses.append(float(loss.sum()))
-            counts.append(int((piece.targets != 0).sum()))
+            losses.append(float(next_token_loss(output.logits, piece.targets, 0.0)))
+            counts.append(self.count(piece))
         words = sum(len(line.split()) + 1 for line in lines)
         size = sum(len(line.encode()) + 1 for line in lines)
         tokens = np.array(counts, dtype=np.float64)
@@ -124,10 +115,9 @@ class Language:
             "perplexity_per_token": perplexity(losses, tokens, "token"),
             "perplexity_per_byte": perplexity(losses, tokens * size / tokens.sum(), "byte"),
         }
-        prompt = lines[0] if lines else ""
-        begun = self.tokenizer.ids([prompt])[0][:PROMPT]
-        written = self.generate(model, [self.tokenizer.decode(begun)], limit=30)[0]
-        shown = Sample(self.tokenizer.decode(begun), prompt, self.tokenizer.decode(written.output))
+        prompt = self.tokenizer.decode(self.tokenizer.ids(lines[:1])[0][:PROMPT])
+        written = self.generate(model, [prompt], limit=30)[0]
+        shown = Sample(prompt, lines[0], self.tokenizer.decode(written.output))
         return Evaluation(
             metrics={name: measure(tally) for name, tally in tallies.items()},
             main="perplexity_per_word",
@@ -136,6 +126,18 @@ class Language:
             by_length={},
             lines=(),
         )
+
+    def predict(self, model: nn.Module, texts: Sequence[str], **options: Any) -> list[Prediction]:
+        """A continuation of each text, which it begins with."""
+        rows = self.tokenizer.ids(texts)
+        return [
+            Prediction(
+                self.tokenizer.decode(made.output),
+                len(ids) > LONGEST_PROMPT,
+                {"log_probability": made.log_probability},
+            )
+            for made, ids in zip(self.generate(model, texts, **options), rows, strict=True)
+        ]
 
     @torch.no_grad()
     def generate(
@@ -154,7 +156,7 @@ class Language:
         assert isinstance(model, LanguageModel)
         found = []
         for prompt in prompts:
-            ids = self.tokenizer.ids([prompt])[0]
+            ids = self.tokenizer.ids([prompt])[0][-LONGEST_PROMPT:]
             generator = torch.Generator().manual_seed(seed)
             found += sample(
                 step_of(model),
@@ -198,35 +200,25 @@ def carry(model: LanguageModel, state: LanguageState) -> list[Tensor]:
     return [part.detach() for part in (*state.cell, *past)]
 
 
-def prepare(
-    data: LanguageData, config: LanguageConfig, folder: Path, *, seed: int = 1
-) -> tuple[Language, str]:
+def read(data: LanguageData, sources: Sequence[Source], summary: Summary) -> Iterator[Line]:
+    """The lines of some files."""
+    return read_lines(sources, data.text, None, summary)
+
+
+def prepare(data: LanguageData, folder: Path, seed: int) -> str:
     """Read the text, learn the tokenizer, write the corpora; what was read, in words."""
-    if all((folder / name).exists() for name in ("tokenizer.json", TRAIN, VALID)):
-        return load(data, config, folder), "the corpus is prepared already"
-
-    def read(sources: Sequence[Source], summary: Summary) -> Iterator[Line]:
-        return read_lines(sources, data.text, None, summary)
-
-    found: Parts[Line] = parts("language", data.data, data.valid, read, seed)
+    found: Parts[Line] = parts("language", data, read, seed)
     tokenizer = Tokenizer.train(
         data.tokenizer, (line.text for line in found.train()), data.vocabulary, data.lowercase
     )
-    written = [
-        write(folder / name, _rows(lines(), tokenizer))
-        for name, lines in ((TRAIN, found.train), (VALID, found.valid))
-    ]
+    found.write(folder, lambda lines: _rows(lines, tokenizer))
     tokenizer.save(folder / "tokenizer.json")
-    if any(len(corpus.stream("tokens")) < 2 for corpus in written):
-        raise RegardError(f"there is too little text to learn from: {found.told()}")
-    notes = [note for note in (found.told(), tokenizer.note) if note]
-    return Language(config, tokenizer, data.window_tokens, *written), "; ".join(notes)
+    return noted(found.told(), tokenizer.note)
 
 
 def load(data: LanguageData, config: LanguageConfig, folder: Path) -> Language:
-    """The task of a run that was prepared before."""
-    tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    return Language(config, tokenizer, data.window_tokens, *corpora(folder))
+    """The task of a run whose data was prepared."""
+    return Language(config, Tokenizer.load(folder / "tokenizer.json"), data.window_tokens)
 
 
 def _rows(lines: Iterable[Line], tokenizer: Tokenizer) -> Iterator[dict[str, Any]]:

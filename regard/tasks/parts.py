@@ -1,18 +1,36 @@
 """The parts of a corpus: what to train on and what to validate with, read as often as needed."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from regard.data import Example, Source, Summary, resolve
 from regard.data.builtin import make
-from regard.data.corpus import Corpus
+from regard.data.corpus import Corpus, Row, write
 from regard.data.split import key_of, split_by
+from regard.errors import RegardError
 
 TRAIN, VALID = "train.arrow", "valid.arrow"
 E = TypeVar("E", bound=Example)
-Read = Callable[[Sequence[Source], Summary], Iterator[E]]
+T = TypeVar("T")
+Read = Callable[[Any, Sequence[Source], Summary], Iterator[E]]
+
+
+@runtime_checkable
+class Named(Protocol):
+    """Data options that name files."""
+
+    @property
+    def data(self) -> list[str] | None:
+        """What to train on."""
+        ...
+
+    @property
+    def valid(self) -> list[str] | None:
+        """What to validate with."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -22,27 +40,50 @@ class Parts(Generic[E]):
     train: Callable[[], Iterator[E]]
     valid: Callable[[], Iterator[E]]
     told: Callable[[], str]
+    aside: bool = True
+    """Whether validation data was set aside from the training data."""
+
+    def known(self) -> Iterator[E]:
+        """The examples whose labels count as known: all of what was given to train on."""
+        return chain(self.train(), self.valid()) if self.aside else self.train()
+
+    def write(self, folder: Path, rows: Callable[[Iterable[E]], Iterator[Row]]) -> None:
+        """Write both parts as corpora, or say that there is nothing to write."""
+        for name, part, purpose in (
+            (TRAIN, self.train, "train on"),
+            (VALID, self.valid, "validate with"),
+        ):
+            made = iter(rows(part()))
+            first = next(made, None)
+            if first is None:
+                raise RegardError(f"nothing is left to {purpose}: {self.told()}")
+            write(folder / name, chain([first], made))
 
 
-def parts(
-    task: str, data: list[str] | None, valid: list[str] | None, read: Read[E], seed: int
-) -> Parts[E]:
+def parts(task: str, data: Named, read: Read[E], seed: int) -> Parts[E]:
     """The built-in corpus of the task, or the user's files; validation data is set aside if needed.
 
-    A sentence that stands in the data several times falls into one part only.
+    A sentence that stands in the data several times falls into one part only. The built-in corpus
+    is the same for every seed: that which `regard data make` writes, whose test part stays unseen.
     """
-    if data is None:
-        splits = make(task, seed=seed)
+    if data.data is None:
+        if data.valid is not None:
+            raise RegardError("option valid: expected with data, which was not given")
+        splits = make(task)
         return Parts(
             lambda: iter(splits.train),  # type: ignore[arg-type]
             lambda: iter(splits.valid),  # type: ignore[arg-type]
             lambda: f"{len(splits.train)} built-in examples",
         )
-    first = _Reader(read, resolve(data))
-    if valid is not None:
-        second = _Reader(read, resolve(valid))
-        return Parts(first, second, lambda: f"{first}; for validation {second}")
-    split = split_by((key_of(example) for example in first()), most=1000, seed=seed)
+    first = _Reader(read, data, resolve(data.data))
+    if data.valid is not None:
+        second = _Reader(read, data, resolve(data.valid))
+        return Parts(first, second, lambda: f"{first}; for validation {second}", aside=False)
+    try:
+        split = split_by((key_of(example) for example in first()), most=1000, seed=seed)
+    except RegardError:
+        first.summary.require()  # which names the files, if there are too few examples
+        raise
 
     def part(name: str) -> Callable[[], Iterator[E]]:
         return lambda: (example for example in first() if split.part(key_of(example)) == name)
@@ -55,16 +96,16 @@ def parts(
 class _Reader(Generic[E]):
     """Reads the same sources again at each call, and says what it found there."""
 
-    def __init__(self, read: Read[E], sources: Sequence[Source]) -> None:
-        self._read, self._sources = read, sources
-        self._summary = Summary()
+    def __init__(self, read: Read[E], data: Any, sources: Sequence[Source]) -> None:
+        self._read, self._data, self._sources = read, data, sources
+        self.summary = Summary()
 
     def __call__(self) -> Iterator[E]:
-        self._summary = Summary()
-        yield from self._read(self._sources, self._summary)
+        self.summary = Summary()
+        yield from self._read(self._data, self._sources, self.summary)
 
     def __str__(self) -> str:
-        return str(self._summary)
+        return str(self.summary)
 
 
 def there(corpus: Corpus | None) -> Corpus:
@@ -74,9 +115,12 @@ def there(corpus: Corpus | None) -> Corpus:
     return corpus
 
 
-def corpora(folder: Path) -> tuple[Corpus | None, Corpus | None]:
-    """The corpora of a prepared run, as far as they are there."""
-    train, valid = (
-        Corpus(path) if (path := folder / name).exists() else None for name in (TRAIN, VALID)
-    )
-    return train, valid
+def with_corpora(task: T, folder: Path) -> T:
+    """A task that was loaded, with the corpora to train it on."""
+    train, valid = Corpus(folder / TRAIN), Corpus(folder / VALID)
+    return replace(task, train=train, valid=valid)  # type: ignore[type-var]
+
+
+def noted(*notes: str) -> str:
+    """Several remarks as one."""
+    return "; ".join(note for note in notes if note)

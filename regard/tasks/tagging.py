@@ -1,5 +1,6 @@
 """Tagging: a tag for each word, a CRF over them, and entity F1."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,20 +12,22 @@ from torch import Tensor, nn
 
 from regard.data import Labels, Source, Summary, Tagged, read_tagged
 from regard.data.batches import in_order, pad, shuffled
-from regard.data.corpus import Corpus, write
+from regard.data.corpus import Corpus
 from regard.data.tags import parse_tag, scheme, to_bio
 from regard.data.tokenizer import UNK, Tokenizer
 from regard.errors import RegardError
-from regard.metrics import by_length, entity_scores, measure, token_accuracy
+from regard.metrics import entity_scores, measure, token_accuracy
 from regard.models import Tagger, TaggerConfig
-from regard.tasks.parts import TRAIN, VALID, Parts, corpora, parts, there
-from regard.tasks.task import Evaluation, Loss, Sample
+from regard.tasks.parts import Parts, noted, parts, there
+from regard.tasks.task import Evaluation, Loss, Prediction, Sample, by_input_length
 
 DEFAULTS: dict[str, Any] = {"epochs": 25, "patience": 5, "batch_tokens": 1024, "average": 3}
 FORGOTTEN = 0.05
 """Share of words taken for unknown in training, so that unknown words are known to exist."""
 LETTERS = 20
 """Characters of a word that are read."""
+STRETCH = 400
+"""Words read at once; longer sentences are read in stretches of so many."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class Tagging:
     def batch(self, examples: np.ndarray) -> Batch:
         """The tensors of one batch."""
         rows = there(self.train).rows(examples)
-        sentences = [text.split("\x1f") for text in rows["text"]]
+        sentences = [json.loads(words) for words in rows["words"]]
         tags, _ = pad(rows["tags"])
         return Batch(*self._spelt(sentences), tags)
 
@@ -106,12 +109,12 @@ class Tagging:
     def evaluate(self, model: nn.Module) -> Evaluation:
         """Entity F1 on the validation data."""
         corpus = there(self.valid)
-        columns = corpus.column("text"), corpus.column("tags")
+        columns = corpus.column("words"), corpus.column("tags")
         return self.score(
             model,
             [
-                Tagged(tuple(text.split("\x1f")), tuple(self.labels.names[n] for n in tags))
-                for text, tags in zip(*columns, strict=True)
+                Tagged(tuple(json.loads(words)), tuple(self.labels.names[n] for n in tags))
+                for words, tags in zip(*columns, strict=True)
             ],
         )
 
@@ -121,14 +124,12 @@ class Tagging:
         for example, tags in zip(examples, gold, strict=True):
             for tag in tags:
                 self.labels.number(tag, example.where)
-        sentences = [tuple(map(str, example.words)) for example in examples]
+        sentences = [_words(example) for example in examples]
         predicted = self.tag(model, sentences)
         right = token_accuracy(predicted, gold)
         found = {} if scheme(self.labels.names) == "plain" else entity_scores(predicted, gold)
         main = "f1" if found else "accuracy"
         tallies = {**found, "accuracy": right}
-        lengths = np.array([len(words) for words in sentences])
-        buckets = by_length(tallies[main], lengths)
         return Evaluation(
             metrics={name: measure(tally) for name, tally in tallies.items()},
             main=main,
@@ -137,12 +138,20 @@ class Tagging:
                 Sample(" ".join(words), " ".join(tags), " ".join(out))
                 for words, tags, out in zip(sentences[:3], gold[:3], predicted[:3], strict=True)
             ),
-            by_length={str(bucket): value for bucket, value in buckets.items()},
+            by_length=by_input_length(tallies[main], [len(words) for words in sentences]),
             lines=tuple(
-                {"words": list(words), "tags": list(tags), "predicted": list(out)}
+                {"words": words, "tags": list(tags), "predicted": list(out)}
                 for words, tags, out in zip(sentences, gold, predicted, strict=True)
             ),
         )
+
+    def predict(self, model: nn.Module, texts: Sequence[str]) -> list[Prediction]:
+        """The tags of each text, whose words are parted by spaces."""
+        sentences = [text.split() for text in texts]
+        return [
+            Prediction(" ".join(tags), details={"words": words, "tags": list(tags)})
+            for words, tags in zip(sentences, self.tag(model, sentences), strict=True)
+        ]
 
     @torch.no_grad()
     def tag(
@@ -150,14 +159,18 @@ class Tagging:
     ) -> list[tuple[str, ...]]:
         """The tags of each sentence, in order."""
         assert isinstance(model, Tagger)
-        found: list[tuple[str, ...]] = [()] * len(sentences)
-        sizes = np.array([len(words) for words in sentences], dtype=np.int32)
+        pieces = [(i, words) for i, whole in enumerate(sentences) for words in _stretches(whole)]
+        found: list[list[int]] = [[]] * len(pieces)
+        sizes = np.array([len(words) for _, words in pieces], dtype=np.int32)
         for chosen in in_order(sizes, budget):
-            words, lengths, characters = self._spelt([sentences[i] for i in chosen])
+            words, lengths, characters = self._spelt([pieces[i][1] for i in chosen])
             logits = model(words, lengths, characters).logits
             for i, tags in zip(chosen, model.decode(logits, lengths), strict=True):
-                found[i] = tuple(self.labels.names[n] for n in tags)
-        return found
+                found[i] = tags
+        joined: list[tuple[str, ...]] = [()] * len(sentences)
+        for (i, _), tags in zip(pieces, found, strict=True):
+            joined[i] += tuple(self.labels.names[n] for n in tags)
+        return joined
 
     def _spelt(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
         """Word numbers, lengths, and the numbers of the characters of each word."""
@@ -187,50 +200,46 @@ def transitions(names: Sequence[str]) -> tuple[Tensor | None, Tensor | None]:
     return allowed, torch.tensor([mark != "I" for mark, _ in parsed])
 
 
-def prepare(
-    data: TaggingData, config: TaggerConfig, folder: Path, *, seed: int = 1
-) -> tuple[Tagging, str]:
+def read(data: TaggingData, sources: Sequence[Source], summary: Summary) -> Iterator[Tagged]:
+    """The tagged sentences of some files."""
+    return read_tagged(sources, data.text, data.label, summary)
+
+
+def prepare(data: TaggingData, folder: Path, seed: int) -> str:
     """Read the sentences, learn words and characters, write the corpora; what was read."""
-    names = ("tokenizer.json", "characters.json", "labels.json", TRAIN, VALID)
-    if all((folder / name).exists() for name in names):
-        return load(config, folder), "the corpus is prepared already"
-
-    def read(sources: Sequence[Source], summary: Summary) -> Iterator[Tagged]:
-        return read_tagged(sources, data.text, data.label, summary)
-
-    found: Parts[Tagged] = parts("tag", data.data, data.valid, read, seed)
+    found: Parts[Tagged] = parts("tag", data, read, seed)
     tokenizer = Tokenizer.train(
         "word", (_words(e) for e in found.train()), data.vocabulary, data.lowercase
     )
     letters = {letter for e in found.train() for word in _words(e) for letter in word}
-    labels = Labels.of(tag for e in found.train() for tag in _bio(e.tags))
-    written = [
-        write(folder / name, _rows(examples(), labels))
-        for name, examples in ((TRAIN, found.train), (VALID, found.valid))
-    ]
+    labels = Labels.of(tag for e in found.known() for tag in _bio(e.tags))
+    found.write(folder, lambda examples: _rows(examples, labels))
     tokenizer.save(folder / "tokenizer.json")
-    characters = Labels.of(letters)
-    characters.save(folder / "characters.json")
+    Labels.of(letters).save(folder / "characters.json")
     labels.save(folder / "labels.json")
-    notes = [note for note in (found.told(), tokenizer.note) if note]
-    return Tagging(config, tokenizer, characters, labels, *written), "; ".join(notes)
+    return noted(found.told(), tokenizer.note)
 
 
-def load(config: TaggerConfig, folder: Path) -> Tagging:
-    """The task of a run that was prepared before."""
+def load(data: TaggingData, config: TaggerConfig, folder: Path) -> Tagging:
+    """The task of a run whose data was prepared."""
     return Tagging(
         config,
         Tokenizer.load(folder / "tokenizer.json"),
         Labels.load(folder / "characters.json"),
         Labels.load(folder / "labels.json"),
-        *corpora(folder),
     )
 
 
 def _rows(examples: Iterable[Tagged], labels: Labels) -> Iterator[dict[str, Any]]:
     for example in examples:
         tags = [labels.number(tag, example.where) for tag in _bio(example.tags)]
-        yield {"tags": tags, "text": "\x1f".join(_words(example))}
+        words = _words(example)
+        for some, theirs in zip(_stretches(words), _stretches(tags), strict=True):
+            yield {"tags": theirs, "words": json.dumps(some)}
+
+
+def _stretches(whole: Sequence[Any]) -> list[Sequence[Any]]:
+    return [whole[i : i + STRETCH] for i in range(0, len(whole), STRETCH)]
 
 
 def _bio(tags: Sequence[str]) -> tuple[str, ...]:

@@ -1,13 +1,15 @@
 """What every task offers to training: batches, a loss, and a measure of its own."""
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.metrics import Measured
+from regard.metrics import Measured, Tally, by_length
 
 
 class Loss(NamedTuple):
@@ -24,6 +26,17 @@ class Sample(NamedTuple):
     given: str
     expected: str
     predicted: str
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model makes of one text."""
+
+    output: str
+    cut: bool = False
+    """Whether the text was too long, and only a part of it was read."""
+    details: dict[str, Any] = field(default_factory=dict)
+    """Plain values besides, such as probabilities."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,7 @@ class Evaluation:
         return value if self.higher else -value
 
 
+@runtime_checkable
 class Task(Protocol):
     """One task on one corpus."""
 
@@ -76,3 +90,32 @@ class Task(Protocol):
     def evaluate(self, model: nn.Module) -> Evaluation:
         """How well the model does on the validation data."""
         ...
+
+    @property
+    def score(self) -> Callable[..., Evaluation]:
+        """Called with a model and examples, how well it does on these."""
+        ...
+
+    @property
+    def predict(self) -> Callable[..., list[Prediction]]:
+        """Called with a model and texts, none of them empty, one prediction for each."""
+        ...
+
+
+def next_token_loss(
+    logits: Float[Tensor, "b t v"], targets: Int[Tensor, "b t"], smoothing: float
+) -> Float[Tensor, ""]:
+    """Cross-entropy of each next token, summed; 0 is padding."""
+    return F.cross_entropy(
+        logits.flatten(0, 1),
+        targets.flatten(),
+        ignore_index=0,
+        reduction="sum",
+        label_smoothing=smoothing,
+    )
+
+
+def by_input_length(tally: Tally, lengths: Sequence[int]) -> dict[str, Measured]:
+    """A metric by length of the input, under the names of the lengths."""
+    found = by_length(tally, np.array(lengths))
+    return {str(bucket): value for bucket, value in found.items()}

@@ -8,19 +8,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.data import Pair, Source, Summary, read_pairs
 from regard.data.batches import in_order, pad, shuffled
-from regard.data.corpus import Corpus, in_chunks, write
+from regard.data.corpus import Corpus, in_chunks
 from regard.data.tokenizer import BOS, EOS, Tokenizer
-from regard.errors import RegardError
-from regard.metrics import bleu, by_length, chrf, measure
+from regard.metrics import bleu, chrf, measure
 from regard.models import Translator, TranslatorConfig
+from regard.options import at_least
 from regard.search import Hypothesis, beam, greedy, power
-from regard.tasks.parts import TRAIN, VALID, Parts, corpora, parts, there
-from regard.tasks.task import Evaluation, Loss, Sample
+from regard.tasks.parts import Parts, noted, parts, there
+from regard.tasks.task import (
+    Evaluation,
+    Loss,
+    Prediction,
+    Sample,
+    by_input_length,
+    next_token_loss,
+)
 
 DEFAULTS: dict[str, Any] = {"epochs": 30, "patience": 5, "label_smoothing": 0.1, "average": 3}
 
@@ -44,7 +50,10 @@ class TranslationData:
     lowercase: bool = False
     """Read and write lower case only."""
     max_tokens: int = 200
-    """Longer sentences are left out, and counted."""
+    """Longer sentences are left out of training, and counted; in use they are cut."""
+
+    def __post_init__(self) -> None:
+        at_least(self, max_tokens=1)
 
 
 class Batch(NamedTuple):
@@ -63,6 +72,7 @@ class Translation:
     config: TranslatorConfig
     source: Tokenizer
     target: Tokenizer
+    max_tokens: int
     train: Corpus | None = None
     valid: Corpus | None = None
 
@@ -90,13 +100,7 @@ class Translation:
     ) -> tuple[Loss, list[Tensor]]:
         """Cross-entropy of each next word."""
         output = model(batch.source, batch.source_lengths, batch.target[:, :-1])
-        total = F.cross_entropy(
-            output.logits.flatten(0, 1),
-            batch.target[:, 1:].flatten(),
-            ignore_index=0,
-            reduction="sum",
-            label_smoothing=smoothing,
-        )
+        total = next_token_loss(output.logits, batch.target[:, 1:], smoothing)
         return Loss(total, output.balance), carried
 
     def evaluate(self, model: nn.Module) -> Evaluation:
@@ -108,24 +112,22 @@ class Translation:
                 corpus.column("source_text"), corpus.column("target_text"), strict=True
             )
         ]
-        return self.score(model, pairs, width=1)
+        return self.score(model, pairs, beam=1)
 
     def score(
         self,
         model: nn.Module,
         pairs: Sequence[Pair],
         *,
-        width: int = 5,
+        beam: int = 5,
         lowercase: bool = False,
     ) -> Evaluation:
         """BLEU and chrF of translations of these pairs, by length too."""
         sources = [pair.source for pair in pairs]
-        found = self.translate(model, sources, width=width)
+        found = self.translate(model, sources, width=beam)
         texts = self.target.decode_batch([best.output for best in found])
         references = [pair.target for pair in pairs]
         metric = bleu(texts, references, lowercase=lowercase)
-        lengths = np.array([len(source.split()) for source in sources])
-        buckets = by_length(metric, lengths)
         return Evaluation(
             metrics={
                 "bleu": measure(metric),
@@ -134,12 +136,24 @@ class Translation:
             main="bleu",
             higher=True,
             samples=tuple(map(Sample, sources[:3], references[:3], texts[:3])),
-            by_length={str(bucket): value for bucket, value in buckets.items()},
+            by_length=by_input_length(metric, [len(source.split()) for source in sources]),
             lines=tuple(
                 {"source": pair.source, "reference": pair.target, "translation": text}
                 for pair, text in zip(pairs, texts, strict=True)
             ),
         )
+
+    def predict(self, model: nn.Module, texts: Sequence[str], *, beam: int = 5) -> list[Prediction]:
+        """The best translation of each text, and its score."""
+        rows = self.source.ids(texts)
+        return [
+            Prediction(
+                self.target.decode(best.output),
+                len(ids) > self.max_tokens,
+                {"score": best.score, "log_probability": best.log_probability},
+            )
+            for best, ids in zip(self.translate(model, texts, width=beam), rows, strict=True)
+        ]
 
     @torch.no_grad()
     def translate(
@@ -152,12 +166,15 @@ class Translation:
         need_weights: bool = False,
     ) -> list[Hypothesis]:
         """The best translation of each text, in order."""
-        ids = [np.array(row, dtype=np.int64) for row in self.source.ids(texts)]
+        if width < 1:
+            raise ValueError(f"a beam of width {width}: expected 1 or more")
+        rows = self.source.ids(texts)
+        ids = [np.array(row[: self.max_tokens], dtype=np.int64) for row in rows]
         found: list[Hypothesis | None] = [None] * len(ids)
         lengths = np.array([len(row) for row in ids], dtype=np.int32)
-        for chosen in in_order(lengths, max(1, budget // max(1, width))):
+        for chosen in in_order(lengths, max(1, budget // width)):
             source, source_lengths = pad([ids[i] for i in chosen])
-            limits = (2 * source_lengths + 10).tolist()
+            limits = (2 * source_lengths + 10).clamp(max=self.config.max_length - 1).tolist()
             results = self._search(model, source, source_lengths, limits, width, need_weights)
             for i, result in zip(chosen, results, strict=True):
                 found[i] = result
@@ -190,43 +207,28 @@ class Translation:
         return [hypotheses[0] for hypotheses in best]
 
 
-def prepare(
-    data: TranslationData, config: TranslatorConfig, folder: Path, *, seed: int = 1
-) -> tuple[Translation, str]:
-    """Read the pairs, learn the tokenizers, write the corpora; what was read, in words.
+def read(data: TranslationData, sources: Sequence[Source], summary: Summary) -> Iterator[Pair]:
+    """The pairs of some files."""
+    return read_pairs(sources, data.source, data.target, summary)
 
-    What stands in the folder already is used again.
-    """
-    known = [folder / name for name in ("source.json", "target.json", TRAIN, VALID)]
-    if all(path.exists() for path in known):
-        return load(config, folder), "the corpus is prepared already"
 
-    def read(sources: Sequence[Source], summary: Summary) -> Iterator[Pair]:
-        return read_pairs(sources, data.source, data.target, summary)
-
-    found: Parts[Pair] = parts("translation", data.data, data.valid, read, seed)
+def prepare(data: TranslationData, folder: Path, seed: int) -> str:
+    """Read the pairs, learn the tokenizers, write the corpora; what was read, in words."""
+    found: Parts[Pair] = parts("translation", data, read, seed)
     source = _learn((pair.source for pair in found.train()), data)
     target = _learn((pair.target for pair in found.train()), data)
     long = [0]
-    written = [
-        write(folder / name, _rows(pairs(), source, target, data.max_tokens, long))
-        for name, pairs in ((TRAIN, found.train), (VALID, found.valid))
-    ]
+    found.write(folder, lambda pairs: _rows(pairs, source, target, data.max_tokens, long))
     source.save(folder / "source.json")
     target.save(folder / "target.json")
-    notes = [note for note in (found.told(), source.note, target.note) if note]
-    if long[0]:
-        notes.append(f"{long[0]} pairs over {data.max_tokens} tokens were left out")
-    for corpus, what in zip(written, ("train on", "validate with"), strict=True):
-        if not len(corpus):
-            raise RegardError(f"no pairs to {what}: {'; '.join(notes)}")
-    return Translation(config, source, target, *written), "; ".join(notes)
+    left = f"{long[0]} pairs over {data.max_tokens} tokens were left out" if long[0] else ""
+    return noted(found.told(), source.note, target.note, left)
 
 
-def load(config: TranslatorConfig, folder: Path) -> Translation:
-    """The task of a run that was prepared before."""
+def load(data: TranslationData, config: TranslatorConfig, folder: Path) -> Translation:
+    """The task of a run whose data was prepared."""
     source, target = (Tokenizer.load(folder / f"{side}.json") for side in ("source", "target"))
-    return Translation(config, source, target, *corpora(folder))
+    return Translation(config, source, target, data.max_tokens)
 
 
 def _learn(texts: Iterable[str], data: TranslationData) -> Tokenizer:

@@ -16,7 +16,7 @@ from regard.errors import RegardError
 from regard.training.folder import write_whole
 
 FORMAT = "regard.state/1"
-LATEST, PREVIOUS = "latest.safetensors", "previous.safetensors"
+NEW, LATEST, PREVIOUS = "new.safetensors", "latest.safetensors", "previous.safetensors"
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ class Position:
     kept: dict[str, float] = field(default_factory=dict)
     """Checkpoints kept for averaging, with their scores."""
     done: bool = False
+    """Whether the budget is used up, or nothing improved."""
+    finished: bool = False
+    """Whether what comes after the last update is done too."""
 
 
 def save_state(
@@ -49,15 +52,22 @@ def save_state(
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     for number, slots in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": slot for name, slot in slots.items()}
-    tensors |= {f"carried.{i}": tensor for i, tensor in enumerate(carried)}
+    tensors |= {f"carried.{i}": tensor.clone() for i, tensor in enumerate(carried)}
     tensors["random"] = torch.get_rng_state()
     numbers = json.dumps({"format": FORMAT, "position": asdict(position)})
-    latest, previous = folder / LATEST, folder / PREVIOUS
-    new = folder / "new.safetensors"
-    write_tensors(new, tensors, {"regard": numbers})
-    if latest.exists():
-        os.replace(latest, previous)
-    os.replace(new, latest)
+    write_tensors(folder / NEW, tensors, {"regard": numbers})
+    _put_in_place(folder)
+
+
+def _put_in_place(folder: Path) -> None:
+    """Make the new state the latest; whenever this is broken off, the two newest remain."""
+    latest = folder / LATEST
+    try:
+        if latest.exists():
+            os.replace(latest, folder / PREVIOUS)
+        os.replace(folder / NEW, latest)
+    except OSError as error:
+        raise RegardError(f"{latest}: cannot be written ({error.strerror})") from error
 
 
 def load_state(
@@ -68,25 +78,35 @@ def load_state(
     Returns how far the run had come, what it carried over, and a note if the newest state could
     not be read.
     """
+    found = [folder / name for name in (NEW, LATEST, PREVIOUS) if (folder / name).exists()]
     note = ""
-    for path in (folder / LATEST, folder / PREVIOUS):
-        if not path.exists():
-            continue
+    for path in found:
         try:
             tensors, numbers = read_tensors(path)
-            if numbers.get("format") != FORMAT:
-                raise RegardError(f"{path}: not a state of this version of Regard")
+            position = _position(numbers, path)
             _restore(tensors, model, optimizer, path)
+            torch.set_rng_state(tensors["random"])
         except RegardError as error:
-            if path.name == PREVIOUS or not (folder / PREVIOUS).exists():
-                raise
+            if path == found[-1]:
+                raise RegardError(
+                    f"{error}; no older state is left: remove {folder} to begin anew"
+                ) from error
             note = f"{error}; going on from the state before it"
             continue
-        position = Position(**numbers["position"])
-        carried = [tensors[f"carried.{i}"] for i in range(_count(tensors, "carried."))]
-        torch.set_rng_state(tensors["random"])
+        if path.name == NEW:
+            _put_in_place(folder)
+        carried = [tensors[f"carried.{i}"].clone() for i in range(_count(tensors, "carried."))]
         return position, carried, note
     return None
+
+
+def _position(numbers: dict[str, Any], path: Path) -> Position:
+    if numbers.get("format") != FORMAT:
+        raise RegardError(f"{path}: not a state of this version of Regard")
+    try:
+        return Position(**numbers["position"])
+    except (KeyError, TypeError) as error:
+        raise RegardError(f"{path}: does not say how far the run had come") from error
 
 
 def _restore(
@@ -100,6 +120,14 @@ def _restore(
             _, number, slot = name.split(".", 2)
             slots.setdefault(int(number), {})[slot] = tensor.clone()
     groups = optimizer.state_dict()["param_groups"]
+    shapes = [parameter.shape for group in optimizer.param_groups for parameter in group["params"]]
+    for index, theirs in slots.items():
+        if index >= len(shapes) or any(
+            t.dim() and t.shape != shapes[index] for t in theirs.values()
+        ):
+            raise RegardError(f"{path}: the optimiser of another model (parameter {index})")
+    if "random" not in tensors:
+        raise RegardError(f"{path}: weights alone, not a state to go on from")
     optimizer.load_state_dict({"state": slots, "param_groups": groups})
 
 
@@ -117,7 +145,10 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], path: Path) ->
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
     """Write tensors to a safetensors file, whole or not at all."""
     plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    write_whole(path, lambda part: safetensors.torch.save_file(plain, part, metadata))
+    try:
+        write_whole(path, lambda part: safetensors.torch.save_file(plain, part, metadata))
+    except safetensors.SafetensorError as error:  # its own, where the disk is full
+        raise RegardError(f"{path}: cannot be written ({error})") from error
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -128,7 +159,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             numbers = json.loads((file.metadata() or {}).get("regard", "{}"))
     except (OSError, ValueError, safetensors.SafetensorError) as error:
         raise RegardError(f"{path}: cannot be read, it may be cut off ({error})") from error
-    return tensors, numbers
+    return tensors, numbers if isinstance(numbers, dict) else {}
 
 
 def _count(tensors: Mapping[str, Tensor], prefix: str) -> int:

@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+from regard.errors import RegardError, unknown
+from regard.options import at_least
+
+SCHEDULES = ("constant", "cosine", "inverse_root", "plateau")
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -39,3 +44,18 @@ class TrainingConfig:
     """Updates between two saved states, besides those at each look."""
     seed: int = 1
     """Decides first weights, order of data and dropout."""
+
+    def __post_init__(self) -> None:
+        at_least(self, epochs=1, steps=1, batch_tokens=1, accumulate=1, warmup=0, weight_decay=0)
+        at_least(self, minutes=0, evaluate_every=1, patience=1, average=1, save_every=1, seed=0)
+        at_least(self, learning_rate=0, label_smoothing=0)
+        if not self.clip > 0:
+            raise RegardError(f"option clip: expected more than 0, got {self.clip}")
+        if not self.label_smoothing < 1:
+            raise RegardError(
+                f"option label_smoothing: expected less than 1, got {self.label_smoothing}"
+            )
+        if self.schedule not in SCHEDULES:
+            raise RegardError(unknown("schedule", self.schedule, SCHEDULES))
+        if self.schedule == "cosine" and self.epochs is None and self.steps is None:
+            raise RegardError("schedule cosine needs a budget in epochs or steps, not in minutes")

@@ -3,16 +3,16 @@
 import fcntl
 import json
 import os
-import tempfile
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
 
-CONFIG = "config.json"
+CONFIG, LOCK, PART = "config.json", "lock", ".part"
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,19 @@ class RunFolder:
 
     @property
     def data(self) -> Path:
-        """Tokenised corpora."""
+        """Tokenizers, labels and tokenised corpora."""
         return self.path / "data"
+
+    @property
+    def prepared(self) -> Path:
+        """What was read, in words; there as soon as all of the data is."""
+        return self.data / "prepared.json"
 
     def config(self) -> dict[str, Any]:
         """What the run was started with."""
         try:
             found = json.loads((self.path / CONFIG).read_text("utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise RegardError(
                 f"{self.path}: not a run folder (no {CONFIG}): give the folder of a training run"
             ) from None
@@ -60,76 +65,120 @@ class RunFolder:
             raise RegardError(f"{self.path / CONFIG}: not the config of a run (no task)")
         return found
 
-    def begin(self, config: dict[str, Any]) -> bool:
-        """Make the folder for this config; True if it holds the same run already."""
-        if (self.path / CONFIG).exists():
-            known = self.config()
-            changed = [key for key in config if config[key] != known.get(key)]
-            if changed:
-                raise RegardError(
-                    f"{self.path}: holds another run (its {', '.join(_changes(config, known))} "
-                    f"differ): choose another --out, or give the same options to go on"
-                )
-            return True
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise RegardError(
-                f"{self.path}: holds something that is not a run: choose another --out"
-            )
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RegardError(f"{self.path}: cannot be made ({error.strerror})") from error
-        write_text(self.path / CONFIG, json.dumps(config, indent=1, ensure_ascii=False) + "\n")
-        return False
-
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the folder; a second process that trains in it is an error."""
-        with open(self.path / "lock", "w") as file:
+    def begin(self, config: dict[str, Any]) -> Iterator[bool]:
+        """Hold the folder for the run of this config; True if it holds the same run already.
+
+        A second process that comes meanwhile gets an error, and so does anybody whose folder holds
+        something else, which is left as it is.
+        """
+        try:
+            self._not_foreign()
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = open(self.path / LOCK, "w")  # noqa: SIM115
+        except OSError as error:
+            raise RegardError(f"{self.path}: cannot be made ({error.strerror or error})") from error
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 raise RegardError(
                     f"{self.path}: another process is training here: wait for it, or choose "
                     f"another --out"
                 ) from None
-            yield
+            except OSError as error:
+                raise RegardError(f"{self.path}: cannot be locked ({error.strerror})") from error
+            known = (self.path / CONFIG).exists()
+            if known:
+                self._same(config)
+            self._sweep()
+            if not known:
+                write_text(self.path / CONFIG, json.dumps(config, indent=1, ensure_ascii=False))
+            yield known
+
+    def abandon(self) -> None:
+        """Take back what `begin` and the preparation of the data made."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        for name in (CONFIG, LOCK):
+            (self.path / name).unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
+
+    def _not_foreign(self) -> None:
+        if not self.path.exists() or (self.path / CONFIG).exists():
+            return
+        if not self.path.is_dir() or any(not _begun(path) for path in self.path.iterdir()):
+            raise RegardError(
+                f"{self.path}: holds something that is not a run: choose another --out"
+            )
+
+    def _same(self, config: dict[str, Any]) -> None:
+        changed = _changes(config, self.config())
+        if changed:
+            raise RegardError(
+                f"{self.path}: holds another run ({'; '.join(changed)}): choose another --out, or "
+                f"give the same options to go on"
+            )
+
+    def _sweep(self) -> None:
+        """Remove what a process that was killed had begun to write."""
+        for folder in (self.path, self.state, self.checkpoints, self.data):
+            for path in folder.glob(f"*{PART}"):
+                path.unlink(missing_ok=True)
+
+
+def _begun(path: Path) -> bool:
+    """Whether a file is one that a run makes before its config."""
+    return path.name == LOCK or (path.name.startswith(CONFIG) and path.name.endswith(PART))
 
 
 def _changes(config: dict[str, Any], known: dict[str, Any]) -> list[str]:
-    names = []
-    for part, value in config.items():
-        other = known.get(part)
-        if isinstance(value, dict) and isinstance(other, dict):
-            names += [key for key in value if value[key] != other.get(key)]
-        elif value != other:
-            names.append(part)
-    return names
+    """Each option that differs, with both values.
+
+    >>> _changes({"task": "tag", "training": {"seed": 1}}, {"task": "tag", "training": {"seed": 2}})
+    ['its seed is 2, not 1']
+    """
+    flat = [
+        {
+            name: value
+            for part in whole.values()
+            if isinstance(part, dict)
+            for name, value in part.items()
+        }
+        | {name: value for name, value in whole.items() if not isinstance(value, dict)}
+        for whole in (config, known)
+    ]
+    return [
+        f"its {name} is {flat[1].get(name)}, not {value}"
+        for name, value in flat[0].items()
+        if flat[1].get(name) != value
+    ]
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file, make sure that it is on the disk, and put it in place."""
+    part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
-        os.close(handle)
         try:
-            write(Path(name))
-            with open(name, "rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(name, path)
+            write(part)
+            _to_disk(part)
+            os.replace(part, path)
         finally:
-            if os.path.exists(name):
-                os.unlink(name)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            part.unlink(missing_ok=True)
+        _to_disk(path.parent)
     except OSError as error:
         raise RegardError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
+def _to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def write_text(path: Path, text: str) -> None:
     """A text file that appears whole or not at all."""
-    write_whole(path, lambda part: part.write_text(text, "utf-8"))
+    write_whole(path, lambda part: part.write_bytes(text.encode("utf-8")))

@@ -55,9 +55,10 @@ def train(
 
     After `stop()` says so, the state is saved and the position returned is not `done`. The same
     folder, config and number of threads give the same weights to the bit, however often the run
-    was interrupted (budgets in epochs or steps).
+    was interrupted (budgets in epochs or steps). Who calls holds the folder (`RunFolder.begin`);
+    the caller's random numbers go on as if nothing had happened.
     """
-    with folder.lock():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = task.build()
         optimizer = torch.optim.AdamW(
@@ -67,7 +68,7 @@ def train(
             weight_decay=config.weight_decay,
         )
         position, carried, note = load_state(folder.state, model, optimizer) or (Position(), [], "")
-        _forget_after(folder, position.step)
+        _forget_after(folder, position)
         run = _Run(task, config, folder, model, optimizer, report, stop, note)
         return run.go(position, carried)
 
@@ -90,10 +91,12 @@ class _Run:
         self.model, self.optimizer = model, optimizer
         self.report, self.stop, self.note = report, stop, note
         self.began = time.monotonic()
+        self.saved: set[str] = set()
+        """Checkpoints that the last saved state counts on."""
 
     def go(self, position: Position, carried: list[Tensor]) -> Position:
         """Epoch after epoch, from `position` on."""
-        before = position.seconds
+        before, self.saved = position.seconds, set(position.kept)
         while not position.done:
             plan = self.task.plan(self.config.batch_tokens, self.config.seed, position.epoch)
             if not plan:
@@ -105,13 +108,13 @@ class _Run:
                 seconds = before + time.monotonic() - self.began
                 position = replace(progress.position, seconds=seconds)
                 over = position.batch >= len(plan)
-                position = replace(position, done=self._used_up(position, over, total))
+                position = replace(position, done=self._used_up(position, over))
                 if over or position.done or self._look_due(position.step):
                     position, progress = self._look(position, progress)
                     self._save(position, carried)
                 elif position.step % self.config.save_every == 0:
                     self._save(position, carried)
-                share = self._share(position, len(plan), total)
+                share = self._share(position, total)
                 self.report(replace(progress, position=position, share=share, note=self.note))
                 self.note = ""
                 if self.stop() and not position.done:
@@ -119,7 +122,10 @@ class _Run:
                     return position
             if not position.done:
                 position, carried = replace(position, epoch=position.epoch + 1, batch=0), []
-        self._finish(position)
+        if not position.finished:
+            self._finish(position)
+            position = replace(position, finished=True)
+            self._save(position, carried)
         return position
 
     def _update(
@@ -143,6 +149,8 @@ class _Run:
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip))
         if math.isfinite(norm):
             self.optimizer.step()
+        else:
+            self.note = f"step {position.step + 1}: the gradient is not finite, nothing was learnt"
         self.optimizer.zero_grad(set_to_none=True)
         after = replace(position, batch=position.batch + len(batches), step=position.step + 1)
         speed = count / max(1e-9, time.monotonic() - started)
@@ -151,10 +159,10 @@ class _Run:
     def _look(self, position: Position, progress: Progress) -> tuple[Position, Progress]:
         """Measure on the validation data, keep the weights if they are the best so far."""
         self.model.eval()
-        with torch.no_grad(), torch.random.fork_rng():
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
             evaluation = self.task.evaluate(self.model)
         score, patience = evaluation.score, self.config.patience
-        better = position.best is None or score > position.best
+        better = position.best is None or score > position.best or math.isnan(position.best)
         if better:
             position = replace(position, best=score, since_best=0, stale=0)
             self._keep_best()
@@ -177,9 +185,7 @@ class _Run:
     def _keep_for_average(self, position: Position, score: float) -> Position:
         name = f"step-{position.step}.safetensors"
         kept = dict(sorted({**position.kept, name: score}.items(), key=lambda item: -item[1]))
-        for old in list(kept)[self.config.average :]:
-            del kept[old]
-            (self.folder.checkpoints / old).unlink(missing_ok=True)
+        kept = dict(list(kept.items())[: self.config.average])
         if name in kept:
             write_tensors(self.folder.checkpoints / name, self.model.state_dict(), {"regard": "{}"})
         return replace(position, kept=kept)
@@ -188,6 +194,7 @@ class _Run:
         """Average the kept checkpoints, and take the average if it is better than the best."""
         if len(position.kept) < 2:
             return
+        last = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         parts = [read_tensors(self.folder.checkpoints / name)[0] for name in sorted(position.kept)]
         mean = {
             name: torch.stack([part[name] for part in parts]).mean(0)
@@ -201,23 +208,42 @@ class _Run:
             evaluation = self.task.evaluate(self.model)
         if position.best is None or evaluation.score > position.best:
             self._keep_best()
+        self._write({"averaged": sorted(position.kept), "step": position.step}, evaluation)
+        self.model.load_state_dict(last)
 
     def _save(self, position: Position, carried: list[Tensor]) -> None:
+        """Save the state; then let go of checkpoints that neither it nor the last one needs."""
         save_state(self.folder.state, self.model, self.optimizer, position, carried)
+        needed = self.saved | set(position.kept)
+        for path in self.folder.checkpoints.glob("step-*.safetensors"):
+            if path.name not in needed:
+                path.unlink(missing_ok=True)
+        self.saved = set(position.kept)
 
     def _log(self, position: Position, progress: Progress, evaluation: Evaluation) -> None:
         line = {
             "step": position.step,
             "epoch": position.epoch,
+            "seconds": round(position.seconds, 1),
             "loss": progress.loss,
             "gradient_norm": progress.gradient_norm,
             "learning_rate": progress.learning_rate,
+        }
+        self._write(line, evaluation)
+
+    def _write(self, line: dict[str, Any], evaluation: Evaluation) -> None:
+        line |= {
             "metrics": {name: asdict(found) for name, found in evaluation.metrics.items()},
             "by_length": {name: asdict(found) for name, found in evaluation.by_length.items()},
             "samples": [sample._asdict() for sample in evaluation.samples],
         }
-        with open(self.folder.metrics, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        try:
+            with open(self.folder.metrics, "a", encoding="utf-8") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise RegardError(
+                f"{self.folder.metrics}: cannot be written ({error.strerror})"
+            ) from error
 
     def _look_due(self, step: int) -> bool:
         every = self.config.evaluate_every
@@ -225,13 +251,12 @@ class _Run:
 
     def _total_steps(self, batches: int) -> int | None:
         config = self.config
-        if config.steps is not None:
-            return config.steps
+        totals = [] if config.steps is None else [config.steps]
         if config.epochs is not None:
-            return config.epochs * -(-batches // config.accumulate)
-        return None
+            totals.append(config.epochs * -(-batches // config.accumulate))
+        return min(totals, default=None)
 
-    def _used_up(self, position: Position, over: bool, total: int | None) -> bool:
+    def _used_up(self, position: Position, over: bool) -> bool:
         config = self.config
         if config.steps is not None and position.step >= config.steps:
             return True
@@ -239,7 +264,7 @@ class _Run:
             return True
         return over and config.epochs is not None and position.epoch + 1 >= config.epochs
 
-    def _share(self, position: Position, batches: int, total: int | None) -> float:
+    def _share(self, position: Position, total: int | None) -> float:
         config = self.config
         shares = [position.step / total] if total else []
         if config.minutes is not None:
@@ -247,18 +272,25 @@ class _Run:
         return min(1.0, max(shares, default=0.0))
 
 
-def _forget_after(folder: RunFolder, step: int) -> None:
+def _forget_after(folder: RunFolder, position: Position) -> None:
     """Drop lines of metrics that the run will write again."""
     if not folder.metrics.exists():
         return
-    lines = folder.metrics.read_text("utf-8").splitlines()
-    kept = [line for line in lines if _step_of(line) <= step]
-    if len(kept) < len(lines):
-        write_text(folder.metrics, "".join(line + "\n" for line in kept))
-
-
-def _step_of(line: str) -> float:
     try:
-        return float(json.loads(line)["step"])
+        text = folder.metrics.read_text("utf-8", errors="replace")
+    except OSError as error:
+        raise RegardError(f"{folder.metrics}: cannot be read ({error.strerror})") from error
+    lines = text.split("\n")  # not splitlines: samples may hold other separators of lines
+    kept = [line for line in lines if line and _still_true(line, position)]
+    if text != (known := "".join(line + "\n" for line in kept)):
+        write_text(folder.metrics, known)
+
+
+def _still_true(line: str, position: Position) -> bool:
+    try:
+        found = json.loads(line)
+        return bool(found["step"] <= position.step) and (
+            "averaged" not in found or position.finished
+        )
     except (ValueError, KeyError, TypeError):
-        return math.inf  # a line that was being written when the run was ended
+        return False  # it was being written when the run was ended

@@ -1,0 +1,119 @@
+"""Run folders: in use, foreign, of other options, on a full disk."""
+
+import errno
+import os
+
+import pytest
+from tiny import OPTIONS, assert_same, everything, write_data
+
+from regard import RegardError
+from regard.cli import main
+from regard.inference import train_run
+from regard.training import RunFolder
+
+
+@pytest.fixture
+def classify(tmp_path):
+    return {"data": write_data(tmp_path, "classify"), **OPTIONS["classify"]}
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_folder_in_use_is_an_error(classify, tmp_path, capsys):
+    out = tmp_path / "run"
+    train_run("classify", classify, out, stop=lambda: True)
+    config = RunFolder(out).config()
+    before = contents(out)
+    with (
+        RunFolder(out).begin(config),
+        pytest.raises(RegardError, match="another process is training here"),
+    ):
+        train_run("classify", classify, out)
+    assert contents(out) == before
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(classify, tmp_path):
+    out = tmp_path / "thesis"
+    out.mkdir()
+    (out / "chapter.txt").write_text("years of work")
+    with pytest.raises(RegardError, match="thesis: holds something that is not a run"):
+        train_run("classify", classify, out)
+    assert contents(out) == {out / "chapter.txt": b"years of work"}
+    with pytest.raises(RegardError, match="holds something that is not a run"):
+        train_run("classify", classify, out / "chapter.txt")
+
+
+def test_other_options_are_named_with_both_values(classify, tmp_path):
+    out = tmp_path / "run"
+    train_run("classify", classify, out, stop=lambda: True)
+    before = contents(out)
+    with pytest.raises(RegardError, match=r"its width is 8, not 9; its dropout is 0.3, not 0.1"):
+        train_run("classify", classify | {"width": 9, "dropout": 0.1}, out)
+    with pytest.raises(RegardError, match="its task is classify, not language"):
+        train_run("language", {}, out)
+    assert contents(out) == before
+
+
+def test_bad_data_leaves_no_folder_behind(classify, tmp_path):
+    (tmp_path / "one.tsv").write_text("text\tlabel\nfine\t1\nwell\t1\nnice\t1\n")
+    out = tmp_path / "run"
+    for data in ("one.tsv", "none.tsv"):
+        with pytest.raises(RegardError):
+            train_run("classify", classify | {"data": str(tmp_path / data)}, out)
+        assert not out.exists()
+    train_run("classify", classify, out)
+    assert (out / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("passing", [0, 1, 4, 9])
+def test_a_full_disk_is_one_error_and_nothing_is_lost(classify, passing, tmp_path, monkeypatch):
+    out, whole = tmp_path / "run", tmp_path / "whole"
+    train_run("classify", classify, whole)
+    train_run("classify", classify, out, stop=lambda: True)
+    before, left = contents(out / "state"), iter(range(passing))
+    sync = os.fsync
+
+    def full(handle):
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(RegardError, match=r"cannot be written .No space left on device"):
+            train_run("classify", classify, out)
+    assert not list(out.rglob("*.part"))
+    if passing == 0:
+        assert contents(out / "state") == before
+    train_run("classify", classify, out)
+    assert_same(everything(out), everything(whole))
+
+
+def test_a_file_that_may_not_grow_is_an_error_from_the_system_itself(classify, tmp_path):
+    """The limit of the size of files stands for a full disk: safetensors meets it in Rust."""
+    import resource
+
+    out = tmp_path / "run"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    train_run("classify", classify, out, stop=lambda: True)
+    before = contents(out / "state")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    try:
+        with pytest.raises(RegardError, match="cannot be written"):
+            train_run("classify", classify, out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert contents(out / "state") == before
+    assert not list(out.rglob("*.part"))
+
+
+def test_the_command_line_says_it_in_one_line(classify, tmp_path, capsys):
+    out = tmp_path / "thesis"
+    out.mkdir()
+    (out / "chapter.txt").write_text("years of work")
+    assert main(["train", "classify", "--data", *classify["data"], "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("regard: ")
+    assert error.count("\n") == 1

@@ -1,0 +1,148 @@
+"""The loop: learning rates, clipping, accumulation and averaging by hand."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny import OPTIONS, write_data
+
+from regard import RegardError
+from regard.inference import train_run
+from regard.training import TrainingConfig
+from regard.training.schedule import learning_rate
+
+
+@pytest.mark.parametrize(
+    ("schedule", "step", "halvings", "expected"),
+    [
+        ("constant", 0, 0, 2.0 / 10),
+        ("constant", 9, 0, 2.0),
+        ("constant", 500, 7, 2.0),
+        ("inverse_root", 4, 0, 1.0),
+        ("inverse_root", 39, 0, 1.0),
+        ("plateau", 20, 3, 0.25),
+        ("plateau", 4, 1, 0.5),
+        ("cosine", 10, 0, 2.0),
+        ("cosine", 60, 0, 1.0),
+        ("cosine", 35, 0, 1 + math.sqrt(0.5)),
+        ("cosine", 110, 0, 0.0),
+    ],
+)
+def test_learning_rates_by_hand(schedule, step, halvings, expected):
+    config = TrainingConfig(learning_rate=2.0, warmup=10, schedule=schedule, steps=110)
+    assert learning_rate(config, step, 110, halvings) == pytest.approx(expected, abs=1e-12)
+
+
+def test_no_warmup_begins_at_the_top():
+    for schedule in ("constant", "inverse_root", "plateau", "cosine"):
+        config = TrainingConfig(learning_rate=2.0, warmup=0, schedule=schedule, steps=5)
+        assert learning_rate(config, 0, 5, 0) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"steps": 0}, "option steps: expected 1 or more, got 0"),
+        ({"accumulate": 0}, "option accumulate: expected 1 or more"),
+        ({"save_every": 0}, "option save_every: expected 1 or more"),
+        ({"evaluate_every": -1}, "option evaluate_every: expected 1 or more, got -1"),
+        ({"learning_rate": math.nan}, "option learning_rate: expected 0 or more, got nan"),
+        ({"clip": 0.0}, "option clip: expected more than 0"),
+        ({"label_smoothing": 1.0}, "option label_smoothing: expected less than 1"),
+        ({"schedule": "cosin"}, "unknown schedule 'cosin': did you mean 'cosine'"),
+        ({"schedule": "cosine", "minutes": 1.0}, "needs a budget in epochs or steps"),
+    ],
+)
+def test_values_that_make_no_sense_are_named(options, words):
+    with pytest.raises(RegardError, match=words):
+        TrainingConfig(**options)
+
+
+def run(tmp_path, name, task="classify", **options):
+    """Train, and return what was reported and written."""
+    data = write_data(tmp_path, task)
+    seen = []
+    out = tmp_path / name
+    given = {"data": data, **OPTIONS[task], "dropout": 0.0, **options}
+    train_run(task, given, out, report=seen.append)
+    return seen, out
+
+
+def test_accumulated_batches_make_the_step_of_one(tmp_path):
+    """As many batches as an epoch has make the gradient of all examples at once."""
+    alike = {"steps": 1, "average": 1, "learning_rate": 0.1}
+    many, first = run(tmp_path, "many", accumulate=1000, batch_tokens=20, **alike)
+    one, second = run(tmp_path, "one", accumulate=1, batch_tokens=100_000, **alike)
+    assert many[0].position.batch > 5
+    assert one[0].position.batch == 1
+    assert many[0].loss == pytest.approx(one[0].loss, rel=1e-5)
+    assert many[0].gradient_norm == pytest.approx(one[0].gradient_norm, rel=1e-4)
+    norms = [
+        json.loads((out / "metrics.jsonl").read_text())["gradient_norm"] for out in (first, second)
+    ]
+    assert norms == [many[0].gradient_norm, one[0].gradient_norm]
+
+
+def test_long_gradients_are_clipped_and_their_length_is_logged(tmp_path):
+    """After one step AdamW's first moment is a tenth (1 - 0.9) of the gradient it was given."""
+    seen, out = run(tmp_path, "clipped", steps=1, clip=1e-3, average=1)
+    state = load_file(out / "state" / "latest.safetensors")
+    moments = [t for name, t in state.items() if name.endswith("exp_avg")]
+    length = math.sqrt(sum(float((t.double() / 0.1).square().sum()) for t in moments))
+    assert seen[0].gradient_norm > 1e-3
+    assert length == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_the_average_is_the_mean_of_the_best_checkpoints(tmp_path, monkeypatch):
+    _, out = run(tmp_path, "averaged", average=3, learning_rate=0.05)
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    last, looks = lines[-1], lines[:-1]
+    best = max(line["metrics"]["accuracy"]["value"] for line in looks)
+    assert len(last["averaged"]) == 3
+    parts = [load_file(out / "checkpoints" / name) for name in last["averaged"]]
+    model = load_file(out / "model.safetensors")
+    if last["metrics"]["accuracy"]["value"] > best:
+        expected = {k: np.mean([p[k].double().numpy() for p in parts], axis=0) for k in model}
+        for name, tensor in model.items():
+            torch.testing.assert_close(
+                tensor.double().numpy(), expected[name], rtol=1e-5, atol=1e-7
+            )
+    scores = {line["step"]: line["metrics"]["accuracy"]["value"] for line in looks}
+    kept = [scores[int(name.removeprefix("step-").split(".")[0])] for name in last["averaged"]]
+    assert sorted(kept) == sorted(scores.values())[-3:]
+
+
+def test_training_leaves_the_random_numbers_of_the_caller_alone(tmp_path):
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    run(tmp_path, "run", steps=2)
+    assert torch.equal(torch.rand(4), expected)
+
+
+def test_a_label_that_is_seen_only_in_the_part_set_aside_is_no_error(tmp_path):
+    rows = [f"text number {i}\t{'common' if i % 2 else 'frequent'}" for i in range(40)]
+    for place in range(40):
+        unique = [*rows[:place], rows[place].split("\t")[0] + "\trare", *rows[place + 1 :]]
+        (tmp_path / "data.tsv").write_text("text\tlabel\n" + "\n".join(unique) + "\n")
+        options = OPTIONS["classify"] | {"steps": 1, "data": str(tmp_path / "data.tsv")}
+        train_run("classify", options, tmp_path / str(place))
+        if place % 10 == 9:  # a tenth of the places is enough
+            break
+
+
+def test_two_lines_of_metrics_are_two_lines_whatever_the_samples_hold(tmp_path):
+    texts = [f"a\u2028b\x85c {i}\t{i % 2}" for i in range(20)]
+    (tmp_path / "data.tsv").write_text("text\tlabel\n" + "\n".join(texts) + "\n")
+    options = OPTIONS["classify"] | {"data": str(tmp_path / "data.tsv"), "average": 1}
+    out = tmp_path / "run"
+    steps = iter(range(9))
+    train_run("classify", options, out, stop=lambda: next(steps) == 8)
+    before = (out / "metrics.jsonl").read_text().split("\n")
+    train_run("classify", options, out)
+    after = (out / "metrics.jsonl").read_text().split("\n")
+    assert after[: len(before) - 1] == before[:-1]
+    assert len(before) > 3

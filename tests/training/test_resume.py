@@ -1,0 +1,216 @@
+"""Whatever ends a run, and whenever: the same command goes on and ends at the same weights."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tiny import OPTIONS, assert_same, everything, write_data
+
+from regard.inference import load, train_run
+
+
+def command(task, data, out):
+    options = {"data": data, **OPTIONS[task]}
+    given = [
+        word
+        for name, value in options.items()
+        for word in (
+            f"--{name.replace('_', '-')}",
+            *map(str, value if isinstance(value, list) else [value]),
+        )
+    ]
+    return [sys.executable, "-m", "regard", "train", task, *given, "--out", str(out)]
+
+
+def start(arguments):
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    return subprocess.Popen(
+        arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def uninterrupted(task, folder):
+    """The files of a task, and all that a run on them ends with."""
+    data = write_data(folder, task)
+    _, position = train_run(task, {"data": data, **OPTIONS[task]}, folder / "whole")
+    assert position.finished
+    return data, everything(folder / "whole")
+
+
+def states(out):
+    """When the latest state was written; None if there is none."""
+    try:
+        return (out / "state" / "latest.safetensors").stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+
+
+@pytest.mark.parametrize(("task", "kills"), [("classify", 3), ("language", 2)])
+def test_killed_at_random_moments_it_ends_at_the_same_weights(task, kills, tmp_path):
+    data, expected = uninterrupted(task, tmp_path)
+    if task == "language":
+        halvings = expected["latest.safetensors"]["halvings"]
+        assert halvings > 0, "this run must halve its learning rate"
+    out, moments = tmp_path / "killed", random.Random(7)
+    for _ in range(kills):
+        process, before = start(command(task, data, out)), states(out)
+        # most of the time goes into imports: wait for the first new state, then a random moment
+        for _ in range(3000):
+            if states(out) != before or process.poll() is not None:
+                break
+            time.sleep(0.01)
+        time.sleep(moments.uniform(0, 0.15))
+        process.kill()
+        process.communicate()
+    process = start(command(task, data, out))
+    said, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert said.strip() == str(out)
+    assert_same(everything(out), expected)
+
+
+def test_interrupted_from_the_keyboard_it_saves_and_says_how_to_go_on(tmp_path):
+    data, expected = uninterrupted("classify", tmp_path)
+    out = tmp_path / "stopped"
+    process = start(command("classify", data, out))
+    while process.poll() is None and not (out / "state" / "latest.safetensors").exists():
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert "Traceback" not in errors
+    if process.returncode != 0:  # 0 if it had finished by then
+        assert process.returncode == 130
+        assert errors.splitlines()[-1].endswith(f"the same command with --out {out} goes on")
+    train_run("classify", {"data": data, **OPTIONS["classify"]}, out)
+    assert_same(everything(out), expected)
+
+
+@pytest.mark.parametrize("task", ["classify", "language"])
+def test_stopped_after_each_update_it_ends_at_the_same_weights(task, tmp_path):
+    data, expected = uninterrupted(task, tmp_path)
+    out, options = tmp_path / "stopped", {"data": data, **OPTIONS[task]}
+    for _ in range(30):
+        _, position = train_run(task, options, out, stop=lambda: True)
+        if position.done:
+            break
+    assert position.step == expected["latest.safetensors"]["step"]
+    assert_same(everything(out), expected)
+
+
+class Killed(BaseException):
+    """As if the process were gone: nothing is caught, nothing is tidied up after it."""
+
+
+class Deadly:
+    """Lets a number of changes to the disk pass; with the next the process is dead."""
+
+    def __init__(self, monkeypatch, passing):
+        self.left, self.dead = passing, False
+        for owner, name in (
+            (os, "replace"),
+            (os, "unlink"),
+            (os, "fsync"),
+            (os, "mkdir"),
+            (Path, "write_bytes"),
+            (Path, "write_text"),
+        ):
+            monkeypatch.setattr(owner, name, self.guarded(getattr(owner, name), name))
+        monkeypatch.setattr(Path, "unlink", self.guarded(Path.unlink, "unlink"))
+
+    def guarded(self, change, name):
+        def call(*arguments, **options):
+            if self.left == 0 and not self.dead:
+                self.dead = True
+                if name.startswith("write"):  # half of it reaches the disk
+                    path, content = arguments[:2]
+                    Path.open(path, "wb").write(
+                        (content if isinstance(content, bytes) else content.encode())[
+                            : len(content) // 2
+                        ]
+                    )
+            if self.dead:
+                raise Killed
+            self.left -= 1
+            return change(*arguments, **options)
+
+        return call
+
+
+def die_after(changes, task, options, out):
+    """Train until so many changes were made to the disk; whether it died of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        deadly = Deadly(patch, changes)
+        try:
+            train_run(task, options, out)
+        except Killed:
+            return True
+        assert not deadly.dead, "somebody swallowed the death of the process"
+    return False
+
+
+@pytest.mark.parametrize("task", ["classify", "language"])
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+def test_dead_at_any_change_to_the_disk_it_ends_at_the_same_weights(task, tmp_path):
+    data, expected = uninterrupted(task, tmp_path)
+    options, stride = {"data": data, **OPTIONS[task]}, int(os.environ.get("STRIDE", "11"))
+    for changes in range(0, 10_000, stride):
+        out = tmp_path / "dead"
+        died = die_after(changes, task, options, out)
+        die_after(changes // 3 + 1, task, options, out)  # and again on the way to recovery
+        train_run(task, options, out)
+        assert_same(everything(out), expected)
+        shutil.rmtree(out)
+        if not died:
+            break
+    assert changes > stride
+
+
+def test_a_state_that_cannot_be_read_gives_way_to_the_one_before(tmp_path):
+    data, expected = uninterrupted("classify", tmp_path)
+    options, out = {"data": data, **OPTIONS["classify"]}, tmp_path / "run"
+    for spoil in (
+        lambda path: path.write_bytes(path.read_bytes()[:-10]),
+        lambda path: path.write_bytes(b"not a state"),
+        lambda path: shutil.copy(out / "model.safetensors", path),
+    ):
+        steps = iter(range(8))
+        train_run("classify", options, out, stop=lambda steps=steps: next(steps) == 7)
+        spoil(out / "state" / "latest.safetensors")
+        notes = []
+        train_run(
+            "classify", options, out, report=lambda progress, n=notes: n.append(progress.note)
+        )
+        assert "latest.safetensors" in notes[0]
+        assert notes[0].endswith("going on from the state before it")
+        assert_same(everything(out), expected)
+        shutil.rmtree(out)
+
+
+def test_without_a_state_before_a_broken_one_is_an_error(tmp_path):
+    from regard import RegardError
+
+    data = write_data(tmp_path, "classify")
+    options, out = {"data": data, **OPTIONS["classify"]}, tmp_path / "run"
+    train_run("classify", options, out, stop=lambda: True)
+    (out / "state" / "latest.safetensors").write_bytes(b"")
+    with pytest.raises(RegardError, match=r"latest.safetensors: cannot be read, .* to begin anew"):
+        train_run("classify", options, out)
+
+
+def test_a_finished_run_is_left_as_it_is(tmp_path):
+    data, expected = uninterrupted("classify", tmp_path)
+    out = tmp_path / "whole"
+    before = (out / "model.safetensors").stat().st_mtime_ns
+    _, position = train_run("classify", {"data": data, **OPTIONS["classify"]}, out)
+    assert position.finished
+    assert (out / "model.safetensors").stat().st_mtime_ns == before
+    assert_same(everything(out), expected)
+    assert load(out)(["the film"])[0] in ("0", "1")
