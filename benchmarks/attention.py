@@ -1,6 +1,6 @@
 """Time, peak memory and share of the machine's limit of every kind of attention, in one run.
 
-    python benchmarks/attention.py [--quick] [--threads n]
+    python benchmarks/attention.py [--quick] [--threads n] [--seconds n]
 
 Contestants of a problem take turns in one process; the time is the median, with the quartiles.
 Memory is the growth of the peak over the inputs, in a fresh process for each. The bars at the end
@@ -182,6 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small problems, few repeats")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--seconds", type=float, default=10.0, help="for each contestant")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     start = time.perf_counter()
@@ -208,7 +209,7 @@ def main() -> None:
         names = solvers(problem)
         if arguments.quick:
             names = [name for name in names if "Flex" not in name]
-        results = compare(problem, names, *((1.0, 3) if arguments.quick else (10.0, 3)))
+        results = compare(problem, names, 1.0 if arguments.quick else arguments.seconds, 3)
         print(*table(problem, results, limits.of(problem)), sep="\n", flush=True)
         if problem == TRAINING:
             verdicts += additive_bars(results)
