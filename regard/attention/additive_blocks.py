@@ -20,7 +20,9 @@ from torch import Tensor
 from regard.attention.native import refuse
 
 PAIRS_AT_ONCE = 1 << 18
-"""Elements of a block: a megabyte of float32, which stays in the second-level cache."""
+"""Elements of a block for each thread: a megabyte of float32, which stays in its own cache."""
+MOST_THREADS = 8
+"""More threads than this do not make the block larger."""
 
 
 class Seen(NamedTuple):
@@ -78,7 +80,8 @@ def _slices(length: int, size: int) -> list[slice]:
 def _blocks(batch: int, queries: int, keys: int, hidden: int, seen: Seen) -> Iterator[_Block]:
     if not batch * queries * keys:
         return
-    at_once = max(1, PAIRS_AT_ONCE // max(hidden, 1))
+    threads = min(torch.get_num_threads(), MOST_THREADS)
+    at_once = max(1, threads * PAIRS_AT_ONCE // max(hidden, 1))
     width = min(keys, max(math.isqrt(at_once), at_once // queries))  # square, if it can be
     width = -(-keys // -(-keys // width))
     rows = _slices(queries, at_once // width)
