@@ -131,7 +131,7 @@ def steps(
     allowed = _allowed(call)
     masked = capped if allowed is None else torch.where(allowed, capped, float("-inf"))
     weights = call.normalize(capped, allowed)
-    output = weights @ share_heads(value, call.group)
+    output = weights @ share_heads(emptied(call).value, call.group)
     return Steps(products, scores, biased, capped, masked, weights, output)
 
 

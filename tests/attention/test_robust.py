@@ -5,7 +5,7 @@ import pickle
 import pytest
 import torch
 
-from regard.attention import attend, explain_path, masks, scores
+from regard.attention import attend, explain_path, masks, scores, steps
 
 NAN = float("nan")
 
@@ -47,6 +47,17 @@ def test_padding_with_grouped_heads_and_masks_a_head():
     for need_weights in (True, False):
         got = attend(query, key, value, mask, need_weights=need_weights).output
         torch.testing.assert_close(got, expected)
+
+
+def test_steps_are_those_of_attend_whatever_stands_in_padding():
+    query, key, value = draw((5, 6), (7, 6), (7, 3))
+    mask = masks.lengths([4, 0])
+    key[0, 4:], value[0, 4:], key[1], value[1] = NAN, NAN, NAN, NAN
+    stages = steps(query, key, value, mask)
+    got = attend(query, key, value, mask)
+    torch.testing.assert_close(stages.output, got.output)
+    torch.testing.assert_close(stages.weights, got.weights)
+    assert stages.scores[0, :, 4:].isnan().all()
 
 
 class Halved(scores.Additive):
