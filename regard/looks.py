@@ -23,6 +23,10 @@ class Look:
     name: str = "attention"
     layer: int | None = None
     head: int | None = None
+    asking: str = "queries"
+    """The side that looks, by its name in a trace."""
+    asked: str = "keys"
+    """The side that is looked at."""
     notes: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -64,6 +64,13 @@ def add_options(parser: argparse.ArgumentParser, config: type, defaults: Mapping
         group.add_argument("--" + field.name.replace("_", "-"), dest=field.name, **options)
 
 
+def positive(text: str) -> int:
+    """A number of things, for argparse, which turns the error into one line."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, got {text!r}")
+    return int(text)
+
+
 def at_least(config: Any, **least: int) -> None:
     """Check that numbers of a config are as large as they must be; those not set pass."""
     for name, low in least.items():

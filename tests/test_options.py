@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, fields
 import pytest
 
 from regard import RegardError
-from regard.cli import TASKS, main
+from regard.cli import main
+from regard.commands.train import TASKS
 from regard.inference.runs import configs
 from regard.options import as_toml, docstrings, make, read_config
 from regard.tasks.kinds import KINDS

@@ -1,0 +1,79 @@
+"""`regard train`: a model from files, or from built-in data."""
+
+import argparse
+import signal
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from regard.commands.progress import Live
+from regard.options import add_options, as_toml, read_config
+
+TASKS = ("translation", "language", "classify", "tag")
+
+
+def add(commands: Any, arguments: list[str]) -> None:
+    """Add the command; the options of the one task that is asked for are enough."""
+    train = commands.add_parser("train", help="train a model on your files, or on built-in data")
+    tasks = train.add_subparsers(dest="task", required=True, metavar="task")
+    for task in TASKS:
+        one = tasks.add_parser(task, help=f"train a model for {task}")
+        if task in arguments:  # importing all takes time
+            _add_training(one, task)
+
+
+def _add_training(parser: argparse.ArgumentParser, task: str) -> None:
+    from regard.tasks.kinds import KINDS
+    from regard.training import TrainingConfig
+
+    kind = KINDS[task]
+    for config in (kind.data, kind.model, TrainingConfig):
+        add_options(parser, config, kind.defaults)
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="the run's folder")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="options from a TOML file")
+    parser.add_argument("--print-config", action="store_true", help="print all options and stop")
+    parser.set_defaults(run=_train, parser=parser)
+
+
+def _train(chosen: argparse.Namespace) -> int:
+    from regard.inference.runs import configs, train_run
+
+    given = {} if chosen.config is None else read_config(chosen.config)
+    own = ("command", "task", "run", "parser", "out", "config", "print_config")
+    given |= {k: v for k, v in vars(chosen).items() if k not in own and v is not None}
+    if chosen.print_config:
+        parts = dict(zip(("data", "model", "training"), configs(chosen.task, given), strict=True))
+        print(as_toml({name: asdict(part) for name, part in parts.items()}), end="")
+        return 0
+    show = Live(sys.stderr)
+    signals: list[int] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        # between two updates the state can be saved; before the first there is none, and who asks
+        # twice wants to go at once
+        signals.append(number)
+        if not show.begun or len(signals) > 1:
+            raise KeyboardInterrupt
+
+    before = {
+        number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        folder, position = train_run(
+            chosen.task,
+            given,
+            chosen.out,
+            report=show.progress,
+            tell=show.line,
+            stop=lambda: bool(signals),
+        )
+    finally:
+        show.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if not position.done:
+        print(f"stopped; the same command with --out {folder.path} goes on", file=sys.stderr)
+        return 128 + signals[0]
+    print(folder.path)
+    return 0
