@@ -9,9 +9,9 @@ WORKERS ?= 2
 .PHONY: demo test lint format docs bench clean
 
 demo: $(VENV)/base.stamp
-	$(BIN)/regard steps --picture bird.svg
+	$(BIN)/regard demo --out demo
 
-test: $(VENV)/dev.stamp
+test: $(VENV)/dev.stamp $(VENV)/browser.stamp
 	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
 
 lint: $(VENV)/dev.stamp
@@ -40,6 +40,14 @@ $(VENV)/base.stamp: $(INPUTS) | $(VENV)/pyvenv.cfg
 $(VENV)/dev.stamp: $(INPUTS) | $(VENV)/pyvenv.cfg
 	$(INSTALL) -e ".[dev]"
 	@touch $@ $(VENV)/base.stamp
+
+# Debian's browser and two npm packages, for the tests of the page; without them these tests skip.
+$(VENV)/browser.stamp: tests/browser/package.json | $(VENV)/pyvenv.cfg
+	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -qq -y chromium) \
+	  >/dev/null 2>&1 || echo "no chromium (apt install chromium): browser tests will be skipped"
+	@cd tests/browser && npm ci --silent --no-audit --no-fund >/dev/null 2>&1 \
+	  || echo "no npm: tests of accessibility and types of the page will be skipped"
+	@touch $@
 
 $(VENV)/docs.stamp: $(INPUTS) | $(VENV)/pyvenv.cfg
 	$(INSTALL) -e ".[docs]"

@@ -6,7 +6,20 @@ import sys
 from collections.abc import Sequence
 
 from regard import __version__
-from regard.commands import corpora, steps, train, use
+from regard.commands import (
+    align,
+    corpora,
+    demo,
+    evaluate,
+    explain,
+    export,
+    generate,
+    serve,
+    show,
+    steps,
+    train,
+    use,
+)
 from regard.errors import RegardError
 from regard.options import Parser
 
@@ -36,7 +49,8 @@ def _parser(arguments: list[str]) -> argparse.ArgumentParser:
     parser = Parser(prog="regard", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"regard {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    demo.add(commands, main)
     train.add(commands, arguments)
-    for group in (use, corpora, steps):
+    for group in (evaluate, use, generate, align, explain, export, show, corpora, steps, serve):
         group.add(commands)
     return parser

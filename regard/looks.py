@@ -2,9 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from regard.show import Drawn
 
 
 @dataclass(frozen=True)
@@ -36,9 +41,52 @@ class Look:
                 f"queries and {len(self.keys)} keys"
             )
 
+    def show(self, to: str | PathLike[str] | None = None, **options: Any) -> "Drawn":
+        """Draw it: here and now, or into a file whose name ends in html, svg, png or json."""
+        from regard.show import show
+
+        return show(self, to, **options)
+
+    def _repr_html_(self) -> str:
+        return self.show()._repr_html_()
+
 
 def from_arrays(
-    weights: ArrayLike, queries: Sequence[str], keys: Sequence[str], *, name: str = "attention"
+    weights: ArrayLike,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    name: str = "attention",
+    layer: int | None = None,
+    head: int | None = None,
+    asking: str = "queries",
+    asked: str = "keys",
 ) -> Look:
-    """A look from anybody's numbers: weights [q, k] and the words on both sides."""
-    return Look(np.asarray(weights, dtype=np.float64), tuple(queries), tuple(keys), name)
+    """A look from anybody's numbers: weights [q, k] and the words on both sides.
+
+    It is one matrix; of a stack [layers, h, q, k] each gives a look, told apart by layer and head:
+
+    >>> stack = np.full((2, 3, 1, 2), 0.5)
+    >>> looks = [
+    ...     from_arrays(stack[layer, head], ["chat"], ["the", "cat"], layer=layer, head=head)
+    ...     for layer, head in np.ndindex(2, 3)
+    ... ]
+    >>> len(looks), looks[-1].layer, looks[-1].head
+    (6, 1, 2)
+    """
+    matrix = np.asarray(weights, dtype=np.float64)
+    if matrix.ndim != 2:
+        raise ValueError(
+            f"a look is one matrix [queries, keys]; got weights of shape {list(matrix.shape)}: "
+            f"make a look of each layer and head"
+        )
+    return Look(matrix, tuple(queries), tuple(keys), name, layer, head, asking, asked)
+
+
+def from_transformers(
+    model: Any, inputs: Any, *, tokenizer: Any = None, row: int = 0
+) -> tuple[Look, ...]:
+    """Every look of a Hugging Face model at one text; see `regard.foreign.from_transformers`."""
+    from regard import foreign
+
+    return foreign.from_transformers(model, inputs, tokenizer=tokenizer, row=row)

@@ -79,6 +79,14 @@ def at_least(config: Any, **least: int) -> None:
             raise RegardError(f"option {name}: expected {low} or more, got {value}")
 
 
+def share(config: Any, *names: str) -> None:
+    """Check that numbers of a config are shares: from 0 on, and less than 1."""
+    for name in names:
+        if not 0 <= getattr(config, name) < 1:
+            value = getattr(config, name)
+            raise RegardError(f"option {name}: expected 0 or more and less than 1, got {value}")
+
+
 def read_config(path: Path) -> dict[str, Any]:
     """The options that a TOML or JSON file holds, flat or in tables."""
     try:

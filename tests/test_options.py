@@ -136,7 +136,6 @@ def test_a_json_file_that_is_a_list_is_one_line(tmp_path):
         (["tag", "--encoder", "self", "--normalize", "sparsmax"], "did you mean 'sparsemax'?"),
         (["translation", "--tokenizer", "bep"], "unknown tokenizer 'bep': did you mean 'bpe'?"),
         (["language", "--model", "transformer", "--max-length", "9"], "more than window_tokens"),
-        (["classify", "--several"], "several labels a text is not there yet"),
         (["tag", "--valid", "x"], "option valid: expected with data"),
     ],
 )

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from regard.commands.progress import Live
+from regard.errors import RegardError
 from regard.options import add_options, as_toml, read_config
 
-TASKS = ("translation", "language", "classify", "tag")
+TASKS = ("translation", "language", "classify", "tag", "algorithm")
 
 
 def add(commands: Any, arguments: list[str]) -> None:
@@ -38,6 +39,7 @@ def _add_training(parser: argparse.ArgumentParser, task: str) -> None:
 
 def _train(chosen: argparse.Namespace) -> int:
     from regard.inference.runs import configs, train_run
+    from regard.training.processes import announced
 
     given = {} if chosen.config is None else read_config(chosen.config)
     own = ("command", "task", "run", "parser", "out", "config", "print_config")
@@ -46,7 +48,10 @@ def _train(chosen: argparse.Namespace) -> int:
         parts = dict(zip(("data", "model", "training"), configs(chosen.task, given), strict=True))
         print(as_toml({name: asdict(part) for name, part in parts.items()}), end="")
         return 0
-    show = Live(sys.stderr)
+    place = announced()
+    if place.several and chosen.out is None:
+        raise RegardError("option --out: expected where several processes train one model")
+    show = Live(sys.stderr, quiet=not place.first)
     signals: list[int] = []
 
     def interrupt(number: int, frame: object) -> None:
@@ -73,7 +78,26 @@ def _train(chosen: argparse.Namespace) -> int:
         for number, handler in before.items():
             signal.signal(number, handler)
     if not position.done:
-        print(f"stopped; the same command with --out {folder.path} goes on", file=sys.stderr)
-        return 128 + signals[0]
-    print(folder.path)
+        show.line(f"stopped; the same command with --out {folder.path} goes on")
+        return 128 + (signals or [signal.SIGTERM])[0]  # another process may have got it
+    if place.first:
+        show.line(draw_curves(folder.path))
+        print(folder.path)
     return 0
+
+
+def draw_curves(folder: Path) -> str:
+    """Draw the learning curves of a run into its folder; why there is no PNG, if there is none."""
+    from regard.files import write_text, write_whole
+    from regard.show.curves import draw, read
+    from regard.show.png import from_svg
+
+    with open(folder / "metrics.jsonl", encoding="utf-8") as lines:
+        picture = draw(read(lines), f"Learning curves of {folder.name}")
+    write_text(folder / "curves.svg", picture)
+    try:
+        pixels = from_svg(picture)
+    except RegardError as error:
+        return f"curves.svg is there, curves.png is not: {error}"
+    write_whole(folder / "curves.png", lambda part: part.write_bytes(pixels))
+    return ""

@@ -1,130 +1,196 @@
-"""`regard evaluate` and `regard predict`: a trained run on files."""
+"""`regard predict`: a trained run on lines of text."""
 
 import argparse
-import json
-import sys
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-from regard.commands.progress import Live
+from regard.commands.piping import (
+    EXITS,
+    SAMPLING,
+    add_sampling,
+    as_line,
+    lines_of,
+    number,
+    told_cut,
+    write_lines,
+)
 from regard.errors import RegardError
 from regard.options import positive
 
 AT_ONCE = 2000
 """Lines that are read, predicted and written together."""
+SEARCH = ("beam", "nbest", "length_penalty", "coverage", "exact", "replace_unknown", "weights")
+OPTIONS = {"translation": {*SEARCH, *SAMPLING, "lowercase", "force"}, "language": {*SAMPLING}}
+"""The options that each task has a use for; others have none."""
 
 
 def add(commands: Any) -> None:
-    """Add `evaluate` and `predict`."""
-    evaluate = commands.add_parser("evaluate", help="measure a trained model on a file")
-    predict = commands.add_parser("predict", help="one output line for each input line")
-    for parser, run in ((evaluate, _evaluate), (predict, _predict)):
-        parser.add_argument("folder", type=Path, help="the folder of the run")
-        parser.add_argument(
-            "--beam",
-            type=positive,
-            metavar="INT",
-            help="width of the beam, in translation (default: 5)",
-        )
-        parser.add_argument("--json", action="store_true", help="print everything as JSON")
-        parser.set_defaults(run=run, parser=parser)
-    evaluate.add_argument(
-        "--data", nargs="+", required=True, metavar="FILE", help="what to test on"
+    """Add `predict`."""
+    predict = commands.add_parser(
+        "predict", help="one output line for each input line", epilog=EXITS
     )
-    evaluate.add_argument(
-        "--lowercase", action="store_true", help="compare in lower case, in translation"
-    )
+    predict.add_argument("folder", type=Path, help="the folder of the run")
     predict.add_argument("--input", default="-", metavar="FILE", help="default: standard input")
     predict.add_argument("--output", default="-", metavar="FILE", help="default: standard output")
+    predict.add_argument("--json", action="store_true", help="print everything as JSON")
+    predict.add_argument(
+        "--batch-size", type=positive, metavar="INT", help="lines taken together at most"
+    )
+    _add_search(predict)
+    add_sampling(predict)
+    predict.set_defaults(run=_predict, parser=predict)
 
 
-def _load(chosen: argparse.Namespace, *names: str) -> tuple[Any, dict[str, Any]]:
+def _add_search(predict: argparse.ArgumentParser) -> None:
+    group = predict.add_argument_group("translation")
+    group.add_argument(
+        "--beam", type=positive, metavar="INT", help="width of the beam (default: 5)"
+    )
+    group.add_argument(
+        "--markup",
+        choices=("html", "xml"),
+        help="lines have inline tags, which are put around the aligned words",
+    )
+    group.add_argument(
+        "--nbest",
+        type=positive,
+        metavar="INT",
+        help="so many translations of each line, in the JSON (default: 1)",
+    )
+    group.add_argument(
+        "--length-penalty",
+        type=number,
+        metavar="A",
+        help="compare log p(y) / |y|^A; 0 for log p(y) (default: 1)",
+    )
+    group.add_argument(
+        "--coverage", type=number, metavar="B", help="punish source words that were not looked at"
+    )
+    group.add_argument(
+        "--exact", action="store_true", help="search until no better translation can come"
+    )
+    group.add_argument(
+        "--prefix", metavar="FILE", help="what each translation begins with, a line for a line"
+    )
+    group.add_argument(
+        "--force",
+        type=pins,
+        metavar="PINS",
+        help='where the target may look, as in "2:0,1 5:4": token 2 at words 0 and 1, token 5 at '
+        "word 4, all counted from 0",
+    )
+    group.add_argument(
+        "--replace-unknown",
+        action="store_true",
+        help="copy the most attended source word for a word that the model does not know",
+    )
+    group.add_argument(
+        "--weights", action="store_true", help="give the attention weights too, in the JSON"
+    )
+
+
+def pins(text: str) -> dict[int, list[int]]:
+    """What positions of the target may look at, for argparse.
+
+    >>> pins("2:0,1 5:4")
+    {2: [0, 1], 5: [4]}
+    """
+    if not re.fullmatch(r"\s*\d+:\d+(,\d+)*(\s+\d+:\d+(,\d+)*)*\s*", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f'expected pins such as "2:0,1 5:4", got {text!r}')
+    parts = [pin.split(":") for pin in text.split()]
+    return {int(at): [int(word) for word in words.split(",")] for at, words in parts}
+
+
+def load_with(folder: Path, chosen: argparse.Namespace, *names: str) -> tuple[Any, dict[str, Any]]:
     """The run, and those of its own options that were given."""
     from regard.inference import load
 
-    run = load(chosen.folder)
-    options = {name: value for name in names if (value := getattr(chosen, name))}
-    if options and run.name != "translation":
-        given = " and ".join(f"--{name}" for name in options)
-        raise RegardError(f"{chosen.folder}: a run of task {run.name} has no use for {given}")
+    run = load(folder)
+    given = {name: getattr(chosen, name) for name in names}
+    options = {name: value for name, value in given.items() if value is not None and value != ""}
+    options = {name: value for name, value in options.items() if value is not False}
+    strange = [name for name in options if name not in OPTIONS.get(run.name, ())]
+    if strange:
+        told = " and ".join(f"--{name.replace('_', '-')}" for name in strange)
+        raise RegardError(f"{folder}: a run of task {run.name} has no use for {told}")
     return run, options
 
 
-def _evaluate(chosen: argparse.Namespace) -> int:
-    run, options = _load(chosen, "beam", "lowercase")
-    show = Live(sys.stderr)
-    found = run.evaluate(chosen.data, tell=show.line, **options)
-    if chosen.json:
-        record = {
-            "metrics": {name: asdict(value) for name, value in found.metrics.items()},
-            "by_length": {name: asdict(value) for name, value in found.by_length.items()},
-            "lines": list(found.lines),
-        }
-        print(json.dumps(record, ensure_ascii=False))
-        return 0
-    for name, value in found.metrics.items():
-        signature = f"   {value.signature}" if value.signature else ""
-        print(f"{name:22}{value.value:9.4g}  [{value.low:.4g}, {value.high:.4g}]{signature}")
-    for name, value in found.by_length.items():
-        print(f"  {found.main} at {name:14}{value.value:9.4g}  ({value.n} examples)")
-    return 0
-
-
 def _predict(chosen: argparse.Namespace) -> int:
-    from regard.training.folder import write_whole
-
-    run, options = _load(chosen, "beam")
+    run, options = load_with(chosen.folder, chosen, *SEARCH, *SAMPLING, "force")
+    if chosen.prefix and run.name != "translation":
+        raise RegardError(f"{chosen.folder}: a run of task {run.name} has no use for --prefix")
+    for name in ("nbest", "weights"):
+        if name in options and not chosen.json:
+            raise RegardError(f"option --{name}: expected with --json, one line is one translation")
+    if chosen.json and run.name == "translation":
+        options["tokens"] = True
+    if chosen.batch_size:
+        options["batch_size"] = chosen.batch_size
+    if chosen.markup:
+        return _predict_markup(chosen, run, options)
     with ExitStack() as stack:
-        source: Iterable[bytes] = sys.stdin.buffer
-        if chosen.input != "-":
-            try:
-                source = stack.enter_context(open(chosen.input, "rb"))
-            except OSError as error:
-                raise RegardError(f"{chosen.input}: cannot be read ({error.strerror})") from error
-        lines = _lines(source, chosen.input)
-        if chosen.output == "-":
-            cut = _write_predictions(sys.stdout.buffer, run, lines, options, chosen.json)
-        else:
-            counts: list[int] = []
-
-            def write(part: Path) -> None:
-                with part.open("wb") as stream:
-                    counts.append(_write_predictions(stream, run, lines, options, chosen.json))
-
-            if not (folder := Path(chosen.output).parent).is_dir():
-                raise RegardError(f"{chosen.output}: cannot be written (no folder {folder})")
-            write_whole(Path(chosen.output), write)
-            cut = counts[0]
-    if cut:
-        print(f"{cut} lines are longer than this model reads: they were cut", file=sys.stderr)
-    return 0
+        lines = stack.enter_context(lines_of(chosen.input))
+        pairs: Iterator[tuple[str, str | None]] = ((line, None) for line in lines)
+        if chosen.prefix:
+            prefixes = stack.enter_context(lines_of(chosen.prefix))
+            pairs = paired(lines, prefixes, (chosen.input, chosen.prefix))
+        cut = write_lines(
+            chosen.output, lambda stream: _write(stream, run, pairs, options, chosen.json)
+        )
+    return told_cut(cut)
 
 
-def _lines(source: Iterable[bytes], name: str) -> Iterator[str]:
-    """Lines that end where others count them, at each newline: one comes out for each."""
-    from regard.data.lines import decode
+def _predict_markup(chosen: argparse.Namespace, run: Any, options: dict[str, Any]) -> int:
+    from regard.inference.markup import translate_markup
 
-    try:
-        for number, raw in enumerate(source, 1):
-            yield decode(raw.removesuffix(b"\n").removesuffix(b"\r"), name, number, number == 1)
-    except OSError as error:
-        raise RegardError(f"{name}: cannot be read ({error.strerror})") from error
+    if run.name != "translation":
+        raise RegardError(f"{chosen.folder}: a run of task {run.name} has no use for --markup")
+    if chosen.json or chosen.prefix:
+        raise RegardError("option --markup: not with --json or --prefix")
+    with lines_of(chosen.input) as lines:
+        outputs = translate_markup(run, list(lines), chosen.markup, name=chosen.input, **options)
+
+    def write(stream: Any) -> int:
+        for output in outputs:
+            stream.write(output.encode("utf-8", "replace") + b"\n")
+        return 0
+
+    return told_cut(write_lines(chosen.output, write))
 
 
-def _write_predictions(
-    stream: Any, run: Any, lines: Iterator[str], options: dict[str, Any], everything: bool
+def paired(
+    lines: Iterator[str], others: Iterator[str], names: tuple[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Lines of two files, as many in one as in the other."""
+    for count, (line, other) in enumerate(zip_longest(lines, others)):
+        if line is None or other is None:
+            short, long = names if line is None else names[::-1]
+            raise RegardError(f"{short}: {count} lines, but {long} has more: expected as many")
+        yield line, other
+
+
+def _write(
+    stream: Any,
+    run: Any,
+    pairs: Iterator[tuple[str, str | None]],
+    options: dict[str, Any],
+    everything: bool,
 ) -> int:
     """Write one line a prediction, and count the inputs that were cut."""
     cut = 0
-    while some := list(islice(lines, AT_ONCE)):
-        for text, found in zip(some, run.predict(some, **options), strict=True):
+    while some := list(islice(pairs, AT_ONCE)):
+        texts = [text for text, _ in some]
+        if some[0][1] is not None:
+            options = options | {"prefixes": [prefix for _, prefix in some]}
+        for text, found in zip(texts, run.predict(texts, **options), strict=True):
             cut += found.cut
             record = {"input": text, "output": found.output, "cut": found.cut, **found.details}
-            line = json.dumps(record, ensure_ascii=False) if everything else found.output
+            line = as_line(record) if everything else found.output
             stream.write(line.encode("utf-8", "replace") + b"\n")
         stream.flush()
     return cut

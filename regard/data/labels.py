@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from regard.errors import RegardError, unknown
+from regard.files import write_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Labels:
 
     def save(self, path: Path) -> None:
         """Write the names, in order, as a JSON array."""
-        path.write_text(json.dumps(list(self.names), ensure_ascii=False, indent=1) + "\n", "utf-8")
+        write_text(path, json.dumps(list(self.names), ensure_ascii=False, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Labels":

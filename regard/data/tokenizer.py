@@ -11,6 +11,7 @@ import tokenizers
 
 from regard.data.blueprints import BOS, EOS, GLUE, PAD, SPECIAL, UNK, plain, recognise, train
 from regard.errors import RegardError
+from regard.files import write_text
 
 __all__ = ["BOS", "EOS", "PAD", "SPECIAL", "UNK", "Encoded", "Tokenizer"]
 
@@ -126,7 +127,7 @@ class Tokenizer:
 
     def save(self, path: Path) -> None:
         """Write `tokenizer.json`, in the format of the `tokenizers` package."""
-        path.write_text(self._inner.to_str(pretty=True) + "\n", "utf-8")
+        write_text(path, self._inner.to_str(pretty=True) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":

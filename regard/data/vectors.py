@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import safetensors
+import safetensors.numpy
 
 from regard.data.lines import lines
 from regard.data.sources import resolve
 from regard.errors import RegardError
+from regard.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,34 @@ class WordVectors:
     def coverage(self) -> float:
         """The share of words that have a vector."""
         return float(self.found.mean()) if len(self.found) else 0.0
+
+    def save(self, path: Path) -> None:
+        """Keep the vectors that were found, with the numbers of their words."""
+        numbers = np.flatnonzero(self.found)
+        kept = {"words": numbers, "vectors": np.ascontiguousarray(self.matrix[numbers])}
+        write_whole(path, lambda part: safetensors.numpy.save_file(kept, part))
+
+
+@dataclass(frozen=True)
+class KeptVectors:
+    """Vectors [n, d] of n words, by the numbers of the words."""
+
+    words: np.ndarray
+    vectors: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """How many numbers a vector has."""
+        return int(self.vectors.shape[1])
+
+    @classmethod
+    def load(cls, path: Path) -> "KeptVectors":
+        """Read what `WordVectors.save` wrote."""
+        try:
+            kept = safetensors.numpy.load_file(path)
+            return cls(kept["words"], kept["vectors"])
+        except (OSError, KeyError, safetensors.SafetensorError) as error:
+            raise RegardError(f"{path}: word vectors cannot be read ({error})") from error
 
 
 def read_vectors(path: str | Path, words: Sequence[str]) -> WordVectors:

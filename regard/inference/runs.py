@@ -1,8 +1,8 @@
 """Runs: train one, load one, and use it."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from itertools import count
 from os import PathLike
@@ -14,11 +14,20 @@ from torch import nn
 
 from regard.data import Summary, resolve
 from regard.data.blueprints import KINDS as TOKENIZERS
+from regard.data.builtin import make as built_in
 from regard.errors import RegardError, unknown
 from regard.options import at_least, check_names, make
+from regard.tasks.algorithm import Algorithm
+from regard.tasks.generation import LONGEST_PROMPT, continuations, pieces
 from regard.tasks.kinds import KINDS, Kind
 from regard.tasks.parts import with_corpora
+from regard.tasks.prompts import prompted
+from regard.tasks.scoring import Scored, scored
 from regard.tasks.task import Evaluation, Prediction, Task
+from regard.tasks.traces import trace
+from regard.tasks.translating import word_pins
+from regard.tasks.translation import Translation
+from regard.trace import Trace
 from regard.training import Position, Progress, RunFolder, TrainingConfig, train
 from regard.training.checkpoints import load_weights, read_tensors
 from regard.training.folder import write_text
@@ -42,29 +51,144 @@ class Run:
         """One output for each text: its translation, label, tags or continuation."""
         return [found.output for found in self.predict(texts, **options)]
 
-    def predict(self, texts: Sequence[str], **options: Any) -> list[Prediction]:
-        """One prediction for each text, with all that is known of it; an empty text has none."""
+    def predict(
+        self, texts: Sequence[Any], *, batch_size: int | None = None, **options: Any
+    ) -> list[Prediction]:
+        """One prediction for each text, with all that is known of it; an empty text has none.
+
+        Args:
+            texts: what it reads: texts, or arrays where it was trained on vectors.
+            batch_size: texts that are taken together at most; the result is the same.
+            options: of the task: those of `Decoding` in translation, with `prefixes` (what each
+                translation begins with) and `force`; those of `continuations` in language models.
+        """
         if isinstance(texts, str):
             raise ValueError(f"expected a list of texts, got one text: write [{texts!r}]")
-        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        filled = [text for text in clean if text.strip()]
-        found = iter(self.task.predict(self.model, filled, **options) if filled else [])
-        return [_line(next(found)) if text.strip() else Prediction("") for text in clean]
+        clean = [_encodable(text) for text in texts]
+        filled = [i for i, text in enumerate(clean) if not isinstance(text, str) or text.strip()]
+        prefixes = options.pop("prefixes", None)
+        if prefixes is not None and len(prefixes) != len(clean):
+            raise ValueError(f"{len(prefixes)} prefixes for {len(clean)} texts")
+        made = [Prediction("")] * len(clean)
+        size = max(1, batch_size or len(filled))
+        for some in (filled[i : i + size] for i in range(0, len(filled), size)):
+            if prefixes is not None:
+                options["prefixes"] = [_encodable(prefixes[i]) for i in some]
+            found = self.task.predict(self.model, [clean[i] for i in some], **options)
+            for i, one in zip(some, found, strict=True):
+                made[i] = _line(one)
+        return made
+
+    def trace(self, text: str, target: str | None = None, **options: Any) -> Trace:
+        """What it makes of one text, with every look that it takes on the way.
+
+        Args:
+            text: what it reads; an empty text has no looks.
+            target: the translation that it is made to write instead of its own.
+            options: those of `predict`; in a language model `tokens`, so many that it writes on.
+        """
+        clean = _encodable(text)
+        if isinstance(clean, str) and not clean.strip():
+            return Trace(self.name, {}, (), "", card=self.card())
+        aim = None if target is None else _encodable(target)
+        made = trace(self.task, self.model, clean, aim, **options)
+        return replace(made, task=self.name, card=self.card())
+
+    def force(
+        self,
+        text: str,
+        prefix: str | None = None,
+        pins: Mapping[int, Sequence[int]] | None = None,
+        **options: Any,
+    ) -> Trace:
+        """A translation that begins as told and looks where it is told, decoded on from there.
+
+        Args:
+            text: what to translate.
+            prefix: what the translation begins with.
+            pins: for positions of the target, in tokens from 0, the words of the source that may
+                be looked at there, as `text.split()` counts them from 0.
+            options: those of `predict`.
+        """
+        if not isinstance(self.task, Translation):
+            raise ValueError(f"attention can be forced in translation, not in a run of {self.name}")
+        clean = _encodable(text)
+        tokens = word_pins(self.task, clean, pins) if pins and clean.strip() else None
+        return self.trace(clean, prefix=prefix, pins=tokens, **options)
+
+    def generate(self, prompt: str = "", **options: Any) -> Iterator[str]:
+        """Pieces of the text that a language model writes after a prompt, as they are written.
+
+        `options` are those of `continuations`; together the pieces are what `predict` adds.
+        """
+        model, tokenizer, text, state = prompted(self.task, self.model, _encodable(prompt))
+        return pieces(model, tokenizer, tokenizer.ids([text])[0], state, **options)
+
+    def samples(self, prompt: str = "", samples: int = 1, **options: Any) -> list[Prediction]:
+        """Several texts that a language model writes after one prompt, which they begin with."""
+        model, tokenizer, text, state = prompted(self.task, self.model, _encodable(prompt))
+        ids, names = tokenizer.ids([text])[0], tokenizer.vocabulary()
+        found = continuations(model, [ids], lambda chosen: state, samples=samples, **options)[0]
+        return [
+            Prediction(
+                tokenizer.decode([*ids, *one.output]),
+                len(ids) > LONGEST_PROMPT,
+                {
+                    "log_probability": one.log_probability,
+                    "tokens": [names[token] for token in one.tokens],
+                    "token_log_probabilities": one.token_log_probabilities,
+                    "finished": one.finished,
+                },
+            )
+            for one in found
+        ]
+
+    def score(self, texts: Sequence[str], targets: Sequence[str] | None = None) -> list[Scored]:
+        """How likely texts are (language), or targets given the texts (translation)."""
+        if targets is not None and len(targets) != len(texts):
+            raise ValueError(f"{len(targets)} targets for {len(texts)} texts")
+        aims = None if targets is None else [_encodable(target) for target in targets]
+        return scored(self.task, self.model, [_encodable(text) for text in texts], aims)
+
+    def card(self) -> dict[str, Any]:
+        """What the model is, in plain values."""
+        sizes = [parameter.numel() for parameter in self.model.parameters()]
+        config = self.folder.config()["model"]
+        return {"name": self.folder.path.name, "parameters": sum(sizes), "model": config}
 
     def evaluate(
         self,
-        data: str | PathLike[str] | Sequence[str | PathLike[str]],
+        data: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
         *,
         tell: Callable[[str], None] = lambda line: None,
         **options: Any,
     ) -> Evaluation:
-        """How well it does on these files, which are read as those of training were."""
+        """How well it does on these files, which are read as those of training were.
+
+        Without files, a task that makes its own examples makes new ones, and a run on built-in data
+        is tested on the built-in examples kept for that.
+        """
+        if data is None:
+            if isinstance(self.task, Algorithm):
+                made: Sequence[Any] = self.task.problems()
+                tell(f"{len(made)} new problems, half of trained lengths, half longer")
+            elif self.data.data is None:
+                made = built_in(self.name).test
+                tell(f"{len(made)} built-in test examples")
+            else:
+                raise RegardError(f"{self.folder.path}: give the files to evaluate on with --data")
+            return self.task.score(self.model, made, **options)
         summary = Summary()
         examples = list(KINDS[self.name].read(self.data, resolve(data), summary))
         summary.require(1, "to evaluate")
         found = self.task.score(self.model, examples, **options)
         tell(str(summary))
         return found
+
+
+def _encodable(text: Any) -> Any:
+    """The text without lone surrogates, which no file can hold; an array as it is."""
+    return text.encode("utf-8", "replace").decode("utf-8") if isinstance(text, str) else text
 
 
 def _line(found: Prediction) -> Prediction:
@@ -102,8 +226,7 @@ def _check_values(kind: Kind, data: Any, model: Any) -> None:
     parts = [getattr(model, part, None) for part in ("model", "encoder", "decoder")]
     if "transformer" in parts and longest >= model.max_length:
         raise RegardError(f"option max_length: expected more than {name}, which is {longest}")
-    if getattr(model, "several", False):
-        raise RegardError("option several: training with several labels a text is not there yet")
+    kind.check(data, model)
     try:
         with torch.random.fork_rng(devices=[]):
             kind.network(model)
@@ -139,7 +262,9 @@ def train_run(
                 raise
             write_text(folder.prepared, json.dumps({"read": told}, ensure_ascii=False))
             tell(told)
-        prepared = with_corpora(KINDS[task].load(data, model, folder.data), folder.data)
+        prepared = KINDS[task].load(data, model, folder.data)
+        if KINDS[task].corpora:
+            prepared = with_corpora(prepared, folder.data)
         return folder, train(prepared, training, folder, report=report, stop=stop)
 
 

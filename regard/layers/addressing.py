@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import attend, scores
+from regard.attention import scores
 from regard.attention.scores import Score
 
 SHORT = 1e-3
@@ -27,7 +27,8 @@ def similarity(
     hold is made of rounding errors. The plain cosine counts it in full, and its gradient, 1/|k|,
     drowns the others in noise.
     """
-    return (query / _length(query)) @ (key / _length(key)).mT
+    # dividing the products is quicker than dividing all that the memory holds
+    return query @ key.mT / (_length(query) * _length(key).mT)
 
 
 def content_weights(
@@ -41,11 +42,7 @@ def content_weights(
     This is attention with the head's key as the query and the slots as keys and values. Both
     papers take the cosine for score.
     """
-    fit = scores.named(score)
-    sharpened = attend(key, memory, memory, score=lambda q, k: strength[..., None] * fit(q, k))
-    weights = sharpened.weights
-    assert weights is not None  # they were asked for
-    return weights
+    return (strength[..., None] * scores.named(score)(key, memory)).softmax(-1)
 
 
 def interpolate(
@@ -63,9 +60,11 @@ def shift(
     `distances` is a distribution over the s = 2r + 1 moves from −r to +r.
     """
     reach = distances.shape[-1] // 2
-    moves = zip(range(-reach, reach + 1), distances.unbind(-1), strict=True)
-    moved = [weights.roll(move, -1) * share[..., None] for move, share in moves]
-    return torch.stack(moved).sum(0)
+    shares = distances.split(1, -1)
+    moved: Tensor = weights * shares[reach]
+    for move in (*range(-reach, 0), *range(1, reach + 1)):
+        moved = torch.addcmul(moved, weights.roll(move, -1), shares[move + reach])
+    return moved
 
 
 def sharpen(
@@ -74,13 +73,12 @@ def sharpen(
     """w[i]^γ / Σⱼ w[j]^γ with γ ≥ 1: undo the blur of a soft shift (NTM).
 
     Weights are divided by their maximum first, which cancels out, so that the largest power is 1
-    and the sum cannot vanish, however large γ is. Zeros stay zeros.
+    and the sum at least that, however large γ is. Zeros stay zeros.
     """
     largest = weights.detach().amax(-1, keepdim=True)
-    relative = weights / torch.where(largest > 0, largest, 1)
+    relative = weights / largest.clamp(min=torch.finfo(weights.dtype).tiny)
     powers = relative ** sharpness[..., None]
-    total = powers.sum(-1, keepdim=True)
-    return powers / torch.where(total > 0, total, 1)
+    return powers / powers.sum(-1, keepdim=True).clamp(min=1)
 
 
 def erase_and_add(
@@ -90,8 +88,11 @@ def erase_and_add(
     add: Float[Tensor, "b h w"],
 ) -> Float[Tensor, "b k w"]:
     """M[k] · Πₕ (1 − wₕ[k] eₕ) + Σₕ wₕ[k] aₕ: all heads erase, then all heads add."""
-    kept = 1 - weights[..., None] * erase[..., None, :]
-    return memory * kept.prod(1) + weights.mT @ add
+    for head in range(weights.shape[1]):
+        # one head after the other is much quicker than a product over an axis of heads
+        erased = weights[:, head, :, None] * erase[:, head, None]
+        memory = torch.addcmul(memory, memory, erased, value=-1)
+    return torch.baddbmm(memory, weights.mT, add)
 
 
 def retention(free: Float[Tensor, "b h"], read: Float[Tensor, "b h k"]) -> Float[Tensor, "b k"]:

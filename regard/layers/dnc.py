@@ -83,6 +83,28 @@ class DNC:
             "write_gate": (1,),
         }
 
+    @property
+    def leanings(self) -> dict[str, Tensor]:
+        """Where raw parts of the interface lean to before anything is learned: nowhere."""
+        return {}
+
+    @property
+    def alike(self) -> tuple[str, str]:
+        """Parts that begin alike: a head looks for what would be written at its step."""
+        return "read_key", "add"
+
+    @property
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The parts of the state of one sequence."""
+        return {
+            "memory": (self.slots, self.width),
+            "read": (self.read_heads, self.slots),
+            "write": (1, self.slots),
+            "usage": (self.slots,),
+            "precedence": (self.slots,),
+            "links": (self.slots, self.slots),
+        }
+
     def interface(self, parts: dict[str, Tensor]) -> DNCInterface:
         """Raw numbers of any size, brought to where each part of the interface lives."""
         return DNCInterface(
@@ -100,15 +122,8 @@ class DNC:
 
     def initial(self, batch: int, device: torch.device, dtype: torch.dtype) -> DNCState:
         """An empty memory: nothing written, nothing read, nothing in use."""
-        memory = torch.zeros(batch, self.slots, self.width, device=device, dtype=dtype)
-        return DNCState(
-            memory=memory,
-            read=memory.new_zeros(batch, self.read_heads, self.slots),
-            write=memory.new_zeros(batch, 1, self.slots),
-            usage=memory.new_zeros(batch, self.slots),
-            precedence=memory.new_zeros(batch, self.slots),
-            links=memory.new_zeros(batch, self.slots, self.slots),
-        )
+        shapes = self.state_shapes.values()
+        return DNCState(*(torch.zeros(batch, *s, device=device, dtype=dtype) for s in shapes))
 
     def step(self, interface: DNCInterface, state: DNCState, score: str | Score) -> DNCState:
         """Free what was read, write, link the write to the one before, then look where to read."""

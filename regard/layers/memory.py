@@ -25,6 +25,18 @@ class Mechanism(Protocol):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The parts of the interface vector, by name."""
 
+    @property
+    def leanings(self) -> dict[str, Tensor]:
+        """What the first bias of some parts is, by name, besides a little at random."""
+
+    @property
+    def alike(self) -> tuple[str, str]:
+        """Two parts, the first of which has the first weights of the second."""
+
+    @property
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The parts of the state of one sequence, by name."""
+
     def interface(self, parts: dict[str, Tensor]) -> Any:
         """The interface record, from the raw parts."""
 
@@ -97,7 +109,19 @@ class Memory(nn.Module):
         self.score = scores.make(score, width, width, max_keys=slots)
         parts = self.mechanism.shapes.values()
         self.interface = nn.Linear(controller_size, sum(math.prod(shape) for shape in parts))
+        self._lean()
         self.read_size = read_heads * width
+
+    @torch.no_grad()
+    def _lean(self) -> None:
+        """Let the fresh interface lean to where learning is quick: see `NTM.leanings`."""
+        weights = _split(self.interface.weight.mT, self.mechanism.shapes)
+        biases = _split(self.interface.bias[None], self.mechanism.shapes)
+        sought, written = self.mechanism.alike
+        for parts in (weights, biases):
+            parts[sought].copy_(parts[written][:, :1].expand_as(parts[sought]))
+        for name, leaning in self.mechanism.leanings.items():
+            biases[name].add_(leaning)
 
     def initial(
         self,
@@ -127,13 +151,12 @@ class Memory(nn.Module):
             raise ValueError(
                 f"controller must be [batch, {size}], got shape {list(controller.shape)}"
             )
-        expected = self.mechanism.initial(0, controller.device, state.memory.dtype)
-        for name in expected._fields:
-            shape = [controller.shape[0], *getattr(expected, name).shape[1:]]
+        for name, one in self.mechanism.state_shapes.items():
+            shape = (controller.shape[0], *one)
             got = getattr(state, name, None)
-            if got is None or list(got.shape) != shape:
+            if got is None or got.shape != shape:
                 raise ValueError(
-                    f"state.{name} must have shape {shape}, got "
+                    f"state.{name} must have shape {list(shape)}, got "
                     f"{None if got is None else list(got.shape)}: take the state from initial "
                     "or from the step before"
                 )

@@ -75,6 +75,35 @@ class NTM:
             "add": (self.write_heads, self.width),
         }
 
+    @property
+    def leanings(self) -> dict[str, Tensor]:
+        """Where raw parts of the interface lean to before anything is learned.
+
+        Writing goes on to the next slot. Reading goes by place, and with every second head by a
+        sharp search. At zero, half of each head's weight would be searched anew at every step in a
+        memory that is still empty, and what is written would be spread over all slots, each time
+        over the last.
+        """
+        distances = torch.zeros(self.shapes["distances"])
+        distances[self.read_heads :, self.reach + 1 :] = 2
+        gate = torch.full(self.shapes["gate"], -2.0)
+        gate[1 : self.read_heads : 2] = 2
+        return {"gate": gate, "strength": torch.tensor(4.0), "distances": distances}
+
+    @property
+    def alike(self) -> tuple[str, str]:
+        """Parts that begin alike: a head looks for what would be written at its step."""
+        return "key", "add"
+
+    @property
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The parts of the state of one sequence."""
+        return {
+            "memory": (self.slots, self.width),
+            "read": (self.read_heads, self.slots),
+            "write": (self.write_heads, self.slots),
+        }
+
     def interface(self, parts: dict[str, Tensor]) -> NTMInterface:
         """Raw numbers of any size, brought to where each part of the interface lives."""
         heads = Heads(
@@ -84,20 +113,20 @@ class NTM:
             distances=parts["distances"].softmax(-1),
             sharpness=1 + F.softplus(parts["sharpness"]),
         )
+        sides = [part.split([self.read_heads, self.write_heads], 1) for part in heads]
         return NTMInterface(
-            read=Heads(*(part[:, : self.read_heads] for part in heads)),
-            write=Heads(*(part[:, self.read_heads :] for part in heads)),
+            read=Heads(*(read for read, _ in sides)),
+            write=Heads(*(write for _, write in sides)),
             erase=parts["erase"].sigmoid(),
             add=parts["add"],
         )
 
     def initial(self, batch: int, device: torch.device, dtype: torch.dtype) -> NTMState:
         """An empty memory, with all heads at the first slot."""
-        memory = torch.zeros(batch, self.slots, self.width, device=device, dtype=dtype)
-        read = memory.new_zeros(batch, self.read_heads, self.slots)
-        write = memory.new_zeros(batch, self.write_heads, self.slots)
-        read[..., 0] = write[..., 0] = 1
-        return NTMState(memory, read, write)
+        shapes = self.state_shapes.values()
+        state = NTMState(*(torch.zeros(batch, *s, device=device, dtype=dtype) for s in shapes))
+        state.read[..., 0] = state.write[..., 0] = 1
+        return state
 
     def step(self, interface: NTMInterface, state: NTMState, score: str | Score) -> NTMState:
         """Write, then look where to read."""

@@ -16,6 +16,7 @@ from regard.attention.masks import Mask
 from regard.attention.normalizers import Normalizer
 from regard.attention.scores import Score
 from regard.errors import unknown
+from regard.layers.dropout import Dropout
 from regard.layers.experts import Experts
 from regard.layers.multihead import Cache, MultiHead
 from regard.layers.sizes import expect_size
@@ -113,7 +114,7 @@ class Block(nn.Module):
             else feed_forward(width, hidden, dropout)
         )
         self.feed_norm = nn.LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
@@ -188,5 +189,5 @@ class Block(nn.Module):
 def feed_forward(width: int, hidden: int, dropout: float) -> nn.Sequential:
     """W₂ gelu(W₁ x), at each position for itself."""
     return nn.Sequential(
-        nn.Linear(width, hidden), nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, width)
+        nn.Linear(width, hidden), nn.GELU(), Dropout(dropout), nn.Linear(hidden, width)
     )

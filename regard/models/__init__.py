@@ -2,6 +2,7 @@
 
 from regard.models.classifier import Classifier, ClassifierConfig
 from regard.models.language import LanguageConfig, LanguageModel, LanguageState, detached
+from regard.models.machine import Machine, MachineConfig
 from regard.models.output import Output
 from regard.models.tagger import Tagger, TaggerConfig
 from regard.models.translator import Translator, TranslatorConfig
@@ -12,6 +13,8 @@ __all__ = [
     "LanguageConfig",
     "LanguageModel",
     "LanguageState",
+    "Machine",
+    "MachineConfig",
     "Output",
     "Tagger",
     "TaggerConfig",

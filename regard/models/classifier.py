@@ -9,6 +9,7 @@ from regard.attention import masks
 from regard.attention.scores import Score
 from regard.errors import unknown
 from regard.layers import Experts, Pooling
+from regard.layers.dropout import Dropout
 from regard.models.embedding import inputs
 from regard.models.encoders import SelfContext, encoder
 from regard.models.output import Output, total
@@ -43,13 +44,12 @@ class ClassifierConfig:
     feed_forward: int | None = None
     """Hidden size of a transformer's feed-forward network."""
     experts: int = 0
-    """Experts that share the last decision; also those of a transformer encoder."""
+    """Experts that share the last decision, a gate weighing them; also in each block of a
+    transformer encoder."""
     top_k: int | None = None
     """How many experts decide; all unless said."""
     dropout: float = 0.5
     """Share of features dropped in training."""
-    several: bool = False
-    """Several labels may hold at once."""
     max_length: int = 1024
     """The longest text, in tokens."""
 
@@ -128,7 +128,7 @@ class Classifier(nn.Module):
             normalize=config.normalize,
             max_keys=config.max_length,
         )
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         size = self.pooling.size
         self.decision = (
             Experts(size, config.width, config.experts, output_size=labels, top_k=config.top_k)

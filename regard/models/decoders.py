@@ -23,6 +23,7 @@ from regard.layers import (
     Reading,
     Stepped,
 )
+from regard.layers.dropout import Dropout
 from regard.models.encoders import Context, real_places
 from regard.models.output import Weights
 from regard.models.stack import Caches, Stack
@@ -133,7 +134,7 @@ class RecurrentDecoder(nn.Module):
             raise ValueError(unknown("order", order, ORDERS))
         self.first = nn.Linear(memory_size, hidden)
         self.first_memory = nn.Linear(memory_size, hidden) if cell == "lstm" else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.one: BlindStep | BahdanauStep | LuongStep
         if score == "none":
             self.one = BlindStep(width, hidden, memory_size, cell=cell)

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from regard.attention.positions import Learned, sinusoids
 from regard.errors import unknown
+from regard.layers.dropout import Dropout
 
 POSITIONS = ("none", "sinusoids", "learned")
 
@@ -68,7 +69,7 @@ class Embedding(nn.Module):
         self.project = None if self.size == width else nn.Linear(self.size, width)
         self.places = Places(positions, width, max_length)
         self.scale = 1.0 if positions == "none" else width**0.5
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, ids: Int[Tensor, "b t"], offset: int = 0) -> Float[Tensor, "b t w"]:
         """Vectors of the words; `offset` is the position of the first."""
@@ -116,7 +117,7 @@ class Vectors(nn.Module):
         super().__init__()
         self.project = nn.Linear(features, width)
         self.places = Places(positions, width, max_length)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, vectors: Float[Tensor, "b t f"]) -> Float[Tensor, "b t w"]:
         """The vectors, projected."""

@@ -6,12 +6,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.attention import masks
+from regard.attention import masks, normalizers, scores
 from regard.attention.normalizers import Normalizer
 from regard.attention.scores import Score
 from regard.errors import unknown
 from regard.layers import Encoder, MultiHead
-from regard.layers.recurrent import State
+from regard.layers.recurrent import SEQUENCES, State
 from regard.models.output import Weights
 from regard.models.stack import Stack
 
@@ -178,6 +178,7 @@ def encoder(
         top_k: how many experts see a word.
         max_keys: the longest sequence for the score "location".
     """
+    known(cell=cell, score=score, normalize=normalize)
     if kind == "none":
         return NoContext(width)
     if kind == "recurrent":
@@ -207,6 +208,16 @@ def encoder(
         )
         return TransformerContext(stack)
     raise ValueError(unknown("encoder", kind, ENCODERS))
+
+
+def known(*, cell: str, score: str | Score, normalize: str | Normalizer) -> None:
+    """Refuse a name that is in no table, whether this model has a use for it or not."""
+    if cell not in SEQUENCES:
+        raise ValueError(unknown("cell", cell, SEQUENCES))
+    table = [*scores.WEIGHTLESS, *scores.LEARNED]
+    if isinstance(score, str) and score not in table:
+        raise ValueError(unknown("score", score, table))
+    normalizers.named(normalize)
 
 
 def real_places(length: int, lengths: Int[Tensor, "b"]) -> Bool[Tensor, "b t"]:

@@ -11,8 +11,10 @@ from regard.attention import masks
 from regard.attention.scores import Score
 from regard.errors import unknown
 from regard.layers import Cache, Encoder
+from regard.layers.dropout import Dropout
 from regard.layers.recurrent import State
 from regard.models.embedding import Embedding, Unembedding
+from regard.models.encoders import known
 from regard.models.lookback import LookBack
 from regard.models.output import Output, Weights
 from regard.models.stack import Caches, Stack
@@ -41,6 +43,8 @@ class LanguageConfig:
     """The state before the first word: zero or learned."""
     width: int = 256
     """Size of word vectors and states."""
+    word_size: int | None = None
+    """Size of the vectors in the table of words, if another: that of word vectors from a file."""
     layers: int | None = None
     """Layers; 1 where recurrent and 4 in a transformer unless said."""
     heads: int = 4
@@ -69,7 +73,7 @@ class LanguageState(NamedTuple):
     caches: Caches
     """What a transformer remembers, layer by layer."""
     about: Float[Tensor, "b 1 w"] | None
-    """What a transformer is to write about, which stands in every position."""
+    """What is to be written about, which stands in every position."""
     position: int
 
 
@@ -103,10 +107,13 @@ class LanguageModel(nn.Module):
             raise ValueError(unknown("model", config.model, MODELS))
         if config.first not in FIRST:
             raise ValueError(unknown("first state", config.first, FIRST))
+        attention = "dot" if config.attention == "none" else config.attention
+        known(cell=config.cell, score=score or attention, normalize=config.normalize)
         self.config = config
         self.embedding = Embedding(
             words,
             config.width,
+            size=config.word_size,
             positions="none" if config.model == "recurrent" else "sinusoids",
             dropout=config.dropout,
         )
@@ -115,7 +122,9 @@ class LanguageModel(nn.Module):
         self.body = (
             Recurrent(config, score) if config.model == "recurrent" else Transformer(config, score)
         )
-        self.words = Unembedding(config.width, words, self.embedding if config.tied else None)
+        size = self.embedding.size if config.tied else config.width
+        self.narrow = None if size == config.width else nn.Linear(config.width, size)
+        self.words = Unembedding(size, words, self.embedding if config.tied else None)
 
     def start(
         self,
@@ -136,7 +145,8 @@ class LanguageModel(nn.Module):
         """
         vectors = self.embedding(words, offset=state.position)
         passed, state = self.body(vectors, state, need_weights=need_weights)
-        return Output(self.words(passed.states), passed.weights, passed.balance), state
+        states = passed.states if self.narrow is None else self.narrow(passed.states)
+        return Output(self.words(states), passed.weights, passed.balance), state
 
     def _about(self, label: Tensor | None, vector: Tensor | None) -> Tensor | None:
         """[b, 1, w]: what the text is to be about."""
@@ -200,20 +210,22 @@ class Recurrent(nn.Module):
             if attention != "none"
             else None
         )
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def start(self, batch: int, about: Float[Tensor, "b 1 w"] | None) -> LanguageState:
-        """The first state, moved by what the text is to be about."""
+        """The first state, moved by what the text is to be about; so is every later word."""
         hidden, *memory = self.first.unsqueeze(1).expand(-1, batch, -1, -1)
         if about is not None:
             hidden = hidden + about
         past = None if self.look is None else hidden.new_zeros(batch, 0, hidden.shape[-1])
-        return LanguageState((hidden, *memory), past, (), None, 0)
+        return LanguageState((hidden, *memory), past, (), about, 0)
 
     def forward(
         self, vectors: Float[Tensor, "b t w"], state: LanguageState, *, need_weights: bool = False
     ) -> tuple[Read, LanguageState]:
         """Read on."""
+        if state.about is not None:
+            vectors = vectors + state.about
         states, cell = self.network(vectors, None, state.cell)
         past, weights = state.past, {}
         if self.look is not None:
@@ -223,7 +235,7 @@ class Recurrent(nn.Module):
         after = state.position + vectors.shape[1]
         return (
             Read(self.dropout(states), weights, None),
-            LanguageState(cell, past, (), None, after),
+            LanguageState(cell, past, (), state.about, after),
         )
 
 

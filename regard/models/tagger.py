@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from regard.attention.scores import Score
 from regard.layers import CRF
+from regard.layers.dropout import Dropout
 from regard.models.embedding import Embedding, inputs
 from regard.models.encoders import encoder, real_places
 from regard.models.output import Output
@@ -136,7 +137,7 @@ class Tagger(nn.Module):
             top_k=config.top_k,
             max_keys=config.max_length,
         )
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.decision = nn.Linear(self.encoder.size, labels)
         self.crf = CRF(labels, allowed=allowed, allowed_start=allowed_start) if config.crf else None
 
@@ -163,14 +164,24 @@ class Tagger(nn.Module):
         logits: Float[Tensor, "b t l"],
         tags: Int[Tensor, "b t"],
         lengths: Int[Tensor, "b"],
+        smoothing: float = 0.0,
     ) -> Float[Tensor, ""]:
-        """Negative log-likelihood of the tags, a word."""
+        """Negative log-likelihood of the tags, a word.
+
+        Smoothing s makes of it (1 − s) · −log p(tags) + s · −mean log softmax(logits), which is
+        label smoothing where each word is tagged for itself; a CRF, whose whole sentences cannot
+        be smoothed so, takes the second part for its emissions.
+        """
         words = lengths.sum().clamp(min=1)
-        if self.crf is not None:
-            likelihood: Tensor = self.crf(logits, tags, lengths).sum()
-            return -likelihood / words
         real = real_places(tags.shape[1], lengths)
-        return nn.functional.cross_entropy(logits[real], tags[real], reduction="sum") / words
+        if self.crf is not None:
+            loss: Tensor = -self.crf(logits, tags, lengths).sum()
+        else:
+            loss = nn.functional.cross_entropy(logits[real], tags[real], reduction="sum")
+        if smoothing:
+            spread = -logits[real].log_softmax(-1).mean(-1).sum()
+            loss = (1 - smoothing) * loss + smoothing * spread
+        return loss / words
 
     def decode(self, logits: Float[Tensor, "b t l"], lengths: Int[Tensor, "b"]) -> list[list[int]]:
         """The best labels of each sentence."""

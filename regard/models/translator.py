@@ -41,10 +41,10 @@ class TranslatorConfig:
     """
     normalize: str = "softmax"
     """The normalizer of the weights."""
-    order: str = "bahdanau"
+    order: str = "luong"
     """bahdanau: look, then step; luong: step, then look."""
-    input_feeding: bool = False
-    """Feed the attentional state into the next step."""
+    input_feeding: bool | None = None
+    """Feed the attentional state into the next step; yes in Luong's order unless said."""
     local: str = "none"
     """Luong's local attention: m or p."""
     local_width: int = 5
@@ -57,7 +57,7 @@ class TranslatorConfig:
     heads: int = 4
     """Heads of a transformer."""
     feed_forward: int | None = None
-    """Hidden size of its feed-forward network; four times the width unless said."""
+    """Hidden size of its feed-forward network; twice the width unless said."""
     experts: int = 0
     """Experts instead of one feed-forward network."""
     top_k: int | None = None
@@ -104,7 +104,7 @@ class Translator(nn.Module):
             cell=config.cell,
             layers=_layers(config, encoder_kind),
             heads=config.heads,
-            feed_forward=config.feed_forward,
+            feed_forward=config.feed_forward or 2 * width,
             norm=config.norm,
             dropout=config.dropout,
             score=_transformer_score(config, score),
@@ -193,7 +193,9 @@ def _decoder(
             score=score or config.attention or "additive",
             normalize=config.normalize,
             order=config.order,
-            input_feeding=config.input_feeding,
+            input_feeding=(
+                config.order == "luong" if config.input_feeding is None else config.input_feeding
+            ),
             local=config.local,
             local_width=config.local_width,
             dropout=config.dropout,
@@ -204,7 +206,7 @@ def _decoder(
         _layers(config, kind),
         source_width=memory_size,
         heads=config.heads,
-        hidden=config.feed_forward,
+        hidden=config.feed_forward or 2 * config.width,
         norm=config.norm,
         dropout=config.dropout,
         score=_transformer_score(config, score),

@@ -20,7 +20,7 @@ from regard.search.penalties import (
     unnormalised,
     wu,
 )
-from regard.search.sampling import sample
+from regard.search.sampling import sample, seeded, stream
 from regard.search.steps import PerSentence, Step, Weights, pinned, reorder
 
 __all__ = [
@@ -38,6 +38,8 @@ __all__ = [
     "power",
     "reorder",
     "sample",
+    "seeded",
+    "stream",
     "unnormalised",
     "wu",
 ]

@@ -1,5 +1,7 @@
 """Sampling: draw each token from the model's distribution, sharpened or cut as wanted."""
 
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import Any
 
 import torch
@@ -10,7 +12,7 @@ from regard.search.hypotheses import Hypothesis
 from regard.search.paths import Choose, follow
 from regard.search.penalties import LengthPenalty, unnormalised
 from regard.search.ranking import ranked
-from regard.search.steps import Limit, Look, Prefix, Start, Step, prepare, reorder
+from regard.search.steps import Limit, Look, Prefix, Start, Step, advance, prepare, reorder
 
 
 @torch.no_grad()
@@ -26,31 +28,75 @@ def sample(
     top_k: int | None = None,
     top_p: float = 1.0,
     repetition_penalty: float = 1.0,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | Sequence[torch.Generator] | None = None,
     length_penalty: LengthPenalty = unnormalised,
     prefix: Prefix | None = None,
+    before: Sequence[Sequence[int]] | None = None,
     look: Look | None = None,
 ) -> list[list[Hypothesis]]:
     """Outputs drawn from the model, `samples` for each sentence, in the order they were drawn.
 
-    A token's log-probability is multiplied by `repetition_penalty` if it was produced before,
-    divided by `temperature` (0: the most likely token), kept if among the `top_k` (Fan et al.
-    2018, https://arxiv.org/abs/1805.04833) and if in the smallest set of most likely tokens that
-    holds `top_p` of the probability (Holtzman et al. 2020, https://arxiv.org/abs/1904.09751).
+    A token's log-probability is multiplied by `repetition_penalty` if it was produced before, or
+    stands in `before` (what a sentence's state has read already), divided by `temperature` (0: the
+    most likely token), kept if among the `top_k` (Fan et al. 2018,
+    https://arxiv.org/abs/1805.04833) and if in the smallest set of most likely tokens that holds
+    `top_p` of the probability (Holtzman et al. 2020, https://arxiv.org/abs/1904.09751).
     Log-probabilities in the result are the model's own, before all this.
 
     The random numbers of a sentence are drawn before the search, so that sentences decoded in
-    order give the same outputs in batches of any size.
+    order give the same outputs in batches of any size; with a generator for each sentence they do
+    in any order.
     """
     _check(samples, temperature, top_k, top_p, repetition_penalty)
     start = prepare(state, bos, eos, limit, prefix, look)
     b, device = len(start.tokens), start.tokens.device
     choose = _drawing(
-        _uniforms(start, samples, generator), temperature, top_k, top_p, repetition_penalty
+        _uniforms(start, samples, generator),
+        temperature,
+        top_k,
+        top_p,
+        repetition_penalty,
+        [tokens for tokens in before or [()] * b for _ in range(samples)],
     )
     copies = torch.arange(b, device=device).repeat_interleave(samples)
     paths = follow(step, reorder(state, copies), start.repeated(samples), choose, length_penalty)
     return [paths[i * samples : (i + 1) * samples] for i in range(b)]
+
+
+@torch.no_grad()
+def stream(
+    step: Step,
+    state: Any,
+    *,
+    bos: int,
+    eos: int,
+    limit: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    repetition_penalty: float = 1.0,
+    generator: torch.Generator | None = None,
+    before: Sequence[int] = (),
+) -> Iterator[int]:
+    """The tokens that `sample` draws for one sentence, each as soon as it is drawn, to the end."""
+    _check(1, temperature, top_k, top_p, repetition_penalty)
+    start = prepare(state, torch.tensor([bos]), eos, limit)
+    choose = _drawing(
+        _uniforms(start, 1, generator), temperature, top_k, top_p, repetition_penalty, [before]
+    )
+    tokens, only = start.tokens, torch.zeros_like(start.tokens)
+    for position in range(limit):
+        log_probabilities, state, _ = advance(step, tokens, state, None)
+        tokens = choose(log_probabilities, position, only, tokens)
+        if int(tokens) == eos:
+            return
+        yield int(tokens)
+
+
+def seeded(seed: int, text: str) -> torch.Generator:
+    """A generator for one text: its draws are the same wherever the text stands."""
+    digest = sha256(f"{seed} {text}".encode("utf-8", "replace")).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8]) >> 1)
 
 
 def support(
@@ -88,6 +134,7 @@ def _drawing(
     top_k: int | None,
     top_p: float,
     repetition_penalty: float,
+    before: Sequence[Sequence[int]],
 ) -> Choose:
     seen: list[Tensor] = []
 
@@ -102,6 +149,8 @@ def _drawing(
             if position == 0:
                 shape = len(uniforms), scores.shape[1]
                 seen.append(torch.zeros(shape, dtype=torch.bool, device=scores.device))
+                for row, read in enumerate(before):
+                    seen[0][row, list(read)] = True
             else:
                 seen[0][sentences, tokens] = True
             scores = torch.where(seen[0][sentences], scores * repetition_penalty, scores)
@@ -116,14 +165,19 @@ def _drawing(
 
 
 def _uniforms(
-    start: Start, samples: int, generator: torch.Generator | None
+    start: Start, samples: int, generator: torch.Generator | Sequence[torch.Generator] | None
 ) -> Float64[Tensor, "r t"]:
-    device = torch.device("cpu") if generator is None else generator.device
-    numbers = torch.zeros(
-        len(start.tokens) * samples, start.longest, dtype=torch.float64, device=device
-    )
+    b = len(start.tokens)
+    each = list(generator) if isinstance(generator, Sequence) else [generator] * b
+    if len(each) != b:
+        raise ValueError(f"one generator a sentence is needed: {len(each)} for {b} sentences")
+    first = each[0] if each else None
+    device = torch.device("cpu") if first is None else first.device
+    numbers = torch.zeros(b * samples, start.longest, dtype=torch.float64, device=device)
+    given = (start.prefix >= 0).sum(1).repeat_interleave(samples).tolist()
     for row, limit in enumerate(start.limits.repeat_interleave(samples).tolist()):
-        numbers[row, :limit].uniform_(generator=generator)
+        # none for the prefix, so that a sentence has the same whether it was read or dictated
+        numbers[row, given[row] : limit].uniform_(generator=each[row // samples])
     return numbers.to(start.tokens.device)
 
 

@@ -13,12 +13,14 @@ from regard.models import (
     ClassifierConfig,
     LanguageConfig,
     LanguageModel,
+    Machine,
+    MachineConfig,
     Tagger,
     TaggerConfig,
     Translator,
     TranslatorConfig,
 )
-from regard.tasks import classification, language, tagging, translation
+from regard.tasks import algorithm, classification, language, tagging, translation
 from regard.tasks.task import Task
 
 
@@ -38,6 +40,10 @@ class Kind:
     """Write into a folder all that training needs; what was read, in words."""
     load: Callable[[Any, Any, Path], Task]
     """The task whose data was prepared in a folder."""
+    corpora: bool = True
+    """Whether it trains on files; a task without makes its examples as they are needed."""
+    check: Callable[[Any, Any], None] = lambda data, model: None
+    """Whether data and model options fit together."""
 
 
 KINDS: dict[str, Kind] = {
@@ -76,5 +82,16 @@ KINDS: dict[str, Kind] = {
         tagging.read,
         tagging.prepare,
         tagging.load,
+    ),
+    "algorithm": Kind(
+        algorithm.AlgorithmData,
+        MachineConfig,
+        algorithm.DEFAULTS,
+        lambda config: Machine(config, 8),
+        algorithm.read,
+        algorithm.prepare,
+        algorithm.load,
+        corpora=False,
+        check=algorithm.check,
     ),
 }

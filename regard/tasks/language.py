@@ -1,7 +1,7 @@
 """Language modelling: running text, truncated back-propagation through time, perplexity."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,39 @@ from regard.data import Line, Source, Summary, read_lines
 from regard.data.corpus import Corpus, in_chunks
 from regard.data.streams import Chunk, chunk, chunks, streams
 from regard.data.tokenizer import EOS, Tokenizer
-from regard.metrics import measure, perplexity
+from regard.data.vectors import KeptVectors
+from regard.errors import RegardError
+from regard.metrics import measure
 from regard.models import LanguageConfig, LanguageModel, LanguageState
 from regard.options import at_least
-from regard.search import Hypothesis, sample
-from regard.tasks.parts import Parts, noted, parts, there
-from regard.tasks.task import Evaluation, Loss, Prediction, Sample, next_token_loss
+from regard.search import Hypothesis
+from regard.tasks import conditional
+from regard.tasks.generation import LONGEST_PROMPT, continuations, perplexities, step_of
+from regard.tasks.losses import next_token_loss
+from regard.tasks.parts import Parts, noted, parts, there, vocabulary_size
+from regard.tasks.pretrained import check_vectors, copy_vectors, fill, kept_vectors, sized
+from regard.tasks.task import Evaluation, Loss, Prediction, Sample, Task, weighed
 
-DEFAULTS: dict[str, Any] = {"epochs": 20, "patience": 4, "batch_tokens": 1600}
+__all__ = [
+    "DEFAULTS",
+    "LONGEST_PROMPT",
+    "Language",
+    "LanguageData",
+    "carry",
+    "load",
+    "prepare",
+    "read",
+    "resumed",
+    "step_of",
+]
+DEFAULTS: dict[str, Any] = {
+    "epochs": 10,
+    "patience": 3,
+    "batch_tokens": 1600,
+    "learning_rate": 2e-3,
+}
 PROMPT = 8
 """Tokens of the validation text that samples go on from."""
-LONGEST_PROMPT = 500
-"""Tokens of a prompt that are read: the last ones of a longer one."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +58,27 @@ class LanguageData:
     """The same for validation; a part of the data is set aside unless said."""
     text: str | None = None
     """The column with the text, in tables."""
+    condition: str | None = None
+    """What each text is written from: a column of labels, or a .npy file of a vector a line."""
     tokenizer: str = "bpe"
     """word, bpe, unigram, character or bytes."""
-    vocabulary: int = 8000
-    """Tokens at most."""
+    vocabulary: int | None = None
+    """Tokens at most; 6 · √words of the text unless said, from 1,000 to 16,000 (30,000 words)."""
     lowercase: bool = False
     """Read and write lower case only."""
     window_tokens: int = 40
     """How far back-propagation through time goes; a transformer reads so many at once."""
+    vectors: str | None = None
+    """A file of word vectors to begin with: GloVe text, .vec, or gzip of either; with the word
+    tokenizer."""
+    freeze: bool = False
+    """Word vectors stay as they are in the file."""
 
     def __post_init__(self) -> None:
         at_least(self, window_tokens=1)
+        check_vectors(self, self.tokenizer)
+        if self.condition is not None and self.data is None:
+            raise RegardError("option condition: expected with data, which was not given")
 
 
 @dataclass(frozen=True)
@@ -57,12 +88,16 @@ class Language:
     config: LanguageConfig
     tokenizer: Tokenizer
     steps: int
+    kept: KeptVectors | None = None
+    freeze: bool = False
     train: Corpus | None = None
     valid: Corpus | None = None
 
     def build(self) -> LanguageModel:
-        """A language model with fresh weights."""
-        return LanguageModel(self.config, self.tokenizer.size)
+        """A language model with fresh weights, or with the word vectors of a file."""
+        model = LanguageModel(self.config, self.tokenizer.size)
+        fill(model.embedding, self.kept, self.freeze)
+        return model
 
     def plan(self, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
         """The chunks of the text in their own order, since each goes on where the last ended."""
@@ -87,7 +122,7 @@ class Language:
         state = resumed(model, len(batch.tokens), carried)
         output, state = model(batch.tokens, state)
         total = next_token_loss(output.logits, batch.targets, smoothing)
-        return Loss(total, output.balance), carry(model, state)
+        return Loss(total, weighed(output.balance)), carry(model, state)
 
     def evaluate(self, model: nn.Module) -> Evaluation:
         """Perplexity on the validation text."""
@@ -110,11 +145,9 @@ class Language:
         words = sum(len(line.split()) + 1 for line in lines)
         size = sum(len(line.encode()) + 1 for line in lines)
         tokens = np.array(counts, dtype=np.float64)
-        tallies = {
-            "perplexity_per_word": perplexity(losses, tokens * words / tokens.sum(), "word"),
-            "perplexity_per_token": perplexity(losses, tokens, "token"),
-            "perplexity_per_byte": perplexity(losses, tokens * size / tokens.sum(), "byte"),
-        }
+        tallies = perplexities(
+            losses, tokens * words / tokens.sum(), tokens, tokens * size / tokens.sum()
+        )
         prompt = self.tokenizer.decode(self.tokenizer.ids(lines[:1])[0][:PROMPT])
         written = self.generate(model, [prompt], limit=30)[0]
         shown = Sample(prompt, lines[0], self.tokenizer.decode(written.output))
@@ -141,47 +174,16 @@ class Language:
 
     @torch.no_grad()
     def generate(
-        self,
-        model: nn.Module,
-        prompts: Sequence[str],
-        *,
-        limit: int = 100,
-        temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float = 1.0,
-        repetition_penalty: float = 1.0,
-        seed: int = 0,
+        self, model: nn.Module, prompts: Sequence[str], **options: Any
     ) -> list[Hypothesis]:
         """One continuation of each prompt; the prompt is a part of what is returned."""
         assert isinstance(model, LanguageModel)
-        found = []
-        for prompt in prompts:
-            ids = self.tokenizer.ids([prompt])[0][-LONGEST_PROMPT:]
-            generator = torch.Generator().manual_seed(seed)
-            found += sample(
-                step_of(model),
-                model.start(1),
-                bos=torch.tensor([EOS]),
-                eos=EOS,
-                limit=len(ids) + limit,
-                prefix=[ids],
-                temperature=temperature,
-                top_k=top_k,
-                top_p=top_p,
-                repetition_penalty=repetition_penalty,
-                generator=generator,
-            )[0]
-        return found
-
-
-def step_of(model: LanguageModel) -> Any:
-    """The model as a search wants it: one token further, with log-probabilities."""
-
-    def step(tokens: Tensor, state: LanguageState) -> tuple[Tensor, LanguageState, None]:
-        output, state = model(tokens[:, None], state)
-        return output.logits[:, 0].log_softmax(-1), state, None
-
-    return step
+        rows = [ids[-LONGEST_PROMPT:] for ids in self.tokenizer.ids(prompts)]
+        found = continuations(model, rows, lambda chosen: model.start(len(chosen)), **options)
+        return [
+            replace(one, tokens=[*ids, *one.tokens])
+            for ids, (one, *_) in zip(rows, found, strict=True)
+        ]
 
 
 def resumed(model: LanguageModel, rows: int, carried: Sequence[Tensor]) -> LanguageState:
@@ -201,24 +203,36 @@ def carry(model: LanguageModel, state: LanguageState) -> list[Tensor]:
 
 
 def read(data: LanguageData, sources: Sequence[Source], summary: Summary) -> Iterator[Line]:
-    """The lines of some files."""
+    """The lines of some files, with what each is written from, if anything is."""
+    if data.condition is not None:
+        return conditional.read(data, sources, summary)
     return read_lines(sources, data.text, None, summary)
 
 
 def prepare(data: LanguageData, folder: Path, seed: int) -> str:
     """Read the text, learn the tokenizer, write the corpora; what was read, in words."""
     found: Parts[Line] = parts("language", data, read, seed)
+    size = vocabulary_size(data.tokenizer, data.vocabulary, (line.text for line in found.train()))
     tokenizer = Tokenizer.train(
-        data.tokenizer, (line.text for line in found.train()), data.vocabulary, data.lowercase
+        data.tokenizer, (line.text for line in found.train()), size, data.lowercase
     )
-    found.write(folder, lambda lines: _rows(lines, tokenizer))
+    told = noted(tokenizer.note, copy_vectors(data, tokenizer, folder))
     tokenizer.save(folder / "tokenizer.json")
-    return noted(found.told(), tokenizer.note)
+    if data.condition is not None:
+        told = noted(told, conditional.write(found, tokenizer, folder))
+    else:
+        found.write(folder, lambda lines: _rows(lines, tokenizer))
+    return noted(found.told(), told)
 
 
-def load(data: LanguageData, config: LanguageConfig, folder: Path) -> Language:
+def load(data: LanguageData, config: LanguageConfig, folder: Path) -> Task:
     """The task of a run whose data was prepared."""
-    return Language(config, Tokenizer.load(folder / "tokenizer.json"), data.window_tokens)
+    tokenizer, kept = Tokenizer.load(folder / "tokenizer.json"), kept_vectors(data, folder)
+    config = sized(config, kept)
+    if data.condition is not None:
+        labels, features = conditional.known(folder)
+        return conditional.Conditional(config, tokenizer, labels, features, kept, data.freeze)
+    return Language(config, tokenizer, data.window_tokens, kept, data.freeze)
 
 
 def _rows(lines: Iterable[Line], tokenizer: Tokenizer) -> Iterator[dict[str, Any]]:

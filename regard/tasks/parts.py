@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from regard.data import Example, Source, Summary, resolve
 from regard.data.builtin import make
-from regard.data.corpus import Corpus, Row, write
+from regard.data.corpus import CHUNK, Corpus, Row, write
 from regard.data.split import key_of, split_by
 from regard.errors import RegardError
 
@@ -47,8 +47,10 @@ class Parts(Generic[E]):
         """The examples whose labels count as known: all of what was given to train on."""
         return chain(self.train(), self.valid()) if self.aside else self.train()
 
-    def write(self, folder: Path, rows: Callable[[Iterable[E]], Iterator[Row]]) -> None:
-        """Write both parts as corpora, or say that there is nothing to write."""
+    def write(
+        self, folder: Path, rows: Callable[[Iterable[E]], Iterator[Row]], chunk: int = CHUNK
+    ) -> None:
+        """Write both parts as corpora, `chunk` rows at a time, or say that there are none."""
         for name, part, purpose in (
             (TRAIN, self.train, "train on"),
             (VALID, self.valid, "validate with"),
@@ -57,7 +59,7 @@ class Parts(Generic[E]):
             first = next(made, None)
             if first is None:
                 raise RegardError(f"nothing is left to {purpose}: {self.told()}")
-            write(folder / name, chain([first], made))
+            write(folder / name, chain([first], made), chunk=chunk)
 
 
 def parts(task: str, data: Named, read: Read[E], seed: int) -> Parts[E]:
@@ -82,7 +84,8 @@ def parts(task: str, data: Named, read: Read[E], seed: int) -> Parts[E]:
     try:
         split = split_by((key_of(example) for example in first()), most=1000, seed=seed)
     except RegardError:
-        first.summary.require()  # which names the files, if there are too few examples
+        if first.whole:
+            first.summary.require()  # which names the files, if there are too few examples
         raise
 
     def part(name: str) -> Callable[[], Iterator[E]]:
@@ -99,10 +102,13 @@ class _Reader(Generic[E]):
     def __init__(self, read: Read[E], data: Any, sources: Sequence[Source]) -> None:
         self._read, self._data, self._sources = read, data, sources
         self.summary = Summary()
+        self.whole = False
+        """Whether all was read to the end, without a mistake in it."""
 
     def __call__(self) -> Iterator[E]:
-        self.summary = Summary()
+        self.summary, self.whole = Summary(), False
         yield from self._read(self._data, self._sources, self.summary)
+        self.whole = True
 
     def __str__(self) -> str:
         return str(self.summary)
@@ -119,6 +125,20 @@ def with_corpora(task: T, folder: Path) -> T:
     """A task that was loaded, with the corpora to train it on."""
     train, valid = Corpus(folder / TRAIN), Corpus(folder / VALID)
     return replace(task, train=train, valid=valid)  # type: ignore[type-var]
+
+
+def vocabulary_size(kind: str, wanted: int | None, texts: Iterable[str]) -> int:
+    """How many tokens a tokenizer may have; by the size of the corpus unless said.
+
+    >>> vocabulary_size("bpe", None, ["six words make one short sentence"] * 60_000)
+    3600
+    """
+    if wanted is not None:
+        return wanted
+    if kind not in ("bpe", "unigram"):
+        return 30000
+    words = sum(len(text.split()) for text in texts)
+    return int(min(16000.0, max(1000.0, 6 * float(words) ** 0.5)))
 
 
 def noted(*notes: str) -> str:

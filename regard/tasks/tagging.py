@@ -11,19 +11,21 @@ import torch
 from torch import Tensor, nn
 
 from regard.data import Labels, Source, Summary, Tagged, read_tagged
-from regard.data.batches import in_order, pad, shuffled
-from regard.data.corpus import Corpus
+from regard.data.batches import in_order, pad, pad_vectors, shuffled
+from regard.data.corpus import CHUNK, Corpus
 from regard.data.tags import parse_tag, scheme, to_bio
 from regard.data.tokenizer import UNK, Tokenizer
+from regard.data.vectors import KeptVectors
 from regard.errors import RegardError
 from regard.metrics import entity_scores, measure, token_accuracy
 from regard.models import Tagger, TaggerConfig
+from regard.options import share
+from regard.tasks import features as frames
 from regard.tasks.parts import Parts, noted, parts, there
-from regard.tasks.task import Evaluation, Loss, Prediction, Sample, by_input_length
+from regard.tasks.pretrained import check_vectors, copy_vectors, fill, kept_vectors, sized
+from regard.tasks.task import Evaluation, Loss, Prediction, Sample, by_input_length, forget, weighed
 
 DEFAULTS: dict[str, Any] = {"epochs": 25, "patience": 5, "batch_tokens": 1024, "average": 3}
-FORGOTTEN = 0.05
-"""Share of words taken for unknown in training, so that unknown words are known to exist."""
 LETTERS = 20
 """Characters of a word that are read."""
 STRETCH = 400
@@ -35,7 +37,7 @@ class TaggingData:
     """Where the tagged sentences come from."""
 
     data: list[str] | None = None
-    """CoNLL columns, or tables; the built-in sentences unless said."""
+    """CoNLL columns, tables, or vectors (x.npy tags.txt); the built-in sentences unless said."""
     valid: list[str] | None = None
     """The same for validation; a part of the data is set aside unless said."""
     text: str | None = None
@@ -46,10 +48,20 @@ class TaggingData:
     """Words at most."""
     lowercase: bool = True
     """Whether words are known without their case; characters keep it."""
+    vectors: str | None = None
+    """A file of word vectors to begin with: GloVe text, .vec, or gzip of either."""
+    freeze: bool = False
+    """Word vectors stay as they are in the file."""
+    forget: float = 0.05
+    """Share of words taken for unknown in training, so that no single one decides."""
+
+    def __post_init__(self) -> None:
+        share(self, "forget")
+        check_vectors(self)
 
 
 class Batch(NamedTuple):
-    """Padded sentences: words, their characters, their tags."""
+    """Padded sentences: words (or vectors), their characters (none of vectors), their tags."""
 
     words: Tensor
     lengths: Tensor
@@ -59,26 +71,41 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Tagging:
-    """One tag a word."""
+    """One tag a word, or a vector."""
 
     config: TaggerConfig
-    tokenizer: Tokenizer
+    words: Tokenizer | None
+    """The words that are known; None where vectors come in."""
     characters: Labels
     labels: Labels
+    features: int | None = None
+    """The size of vectors that come in instead of words."""
+    kept: KeptVectors | None = None
+    freeze: bool = False
+    forgotten: float = 0.0
+    """Share of words taken for unknown in training."""
     train: Corpus | None = None
     valid: Corpus | None = None
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The words that are known."""
+        return frames.tokens(self.words)
 
     def build(self) -> Tagger:
         """A tagger with fresh weights, which knows what tag may follow what."""
         allowed, start = transitions(self.labels.names)
-        return Tagger(
+        model = Tagger(
             self.config,
-            self.tokenizer.size,
+            None if self.words is None else self.words.size,
             len(self.labels),
-            characters=len(self.characters) + 2,
+            characters=0 if self.words is None else len(self.characters) + 2,
+            features=self.features,
             allowed=allowed,
             allowed_start=start,
         )
+        fill(model.inputs, self.kept, self.freeze)
+        return model
 
     def plan(self, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
         """Batches of similar length, in random order."""
@@ -87,9 +114,8 @@ class Tagging:
     def batch(self, examples: np.ndarray) -> Batch:
         """The tensors of one batch."""
         rows = there(self.train).rows(examples)
-        sentences = [json.loads(words) for words in rows["words"]]
         tags, _ = pad(rows["tags"])
-        return Batch(*self._spelt(sentences), tags)
+        return Batch(*self._inputs([self._stored(words) for words in rows["words"]]), tags)
 
     def count(self, batch: Batch) -> int:
         """Words."""
@@ -100,11 +126,12 @@ class Tagging:
     ) -> tuple[Loss, list[Tensor]]:
         """Negative log-likelihood of the tags."""
         assert isinstance(model, Tagger)
-        forgotten = torch.rand(batch.words.shape) < FORGOTTEN
-        words = batch.words.masked_fill(forgotten & (batch.words != 0), UNK)
+        words = batch.words
+        if self.features is None:
+            words = forget(words, self.forgotten)
         output = model(words, batch.lengths, batch.characters)
-        mean = model.loss(output.logits, batch.tags, batch.lengths)
-        return Loss(mean * self.count(batch), output.balance), carried
+        mean = model.loss(output.logits, batch.tags, batch.lengths, smoothing)
+        return Loss(mean * self.count(batch), weighed(output.balance)), carried
 
     def evaluate(self, model: nn.Module) -> Evaluation:
         """Entity F1 on the validation data."""
@@ -113,8 +140,8 @@ class Tagging:
         return self.score(
             model,
             [
-                Tagged(tuple(json.loads(words)), tuple(self.labels.names[n] for n in tags))
-                for words, tags in zip(*columns, strict=True)
+                Tagged(self._stored(words), tuple(self.labels.names[n] for n in tags), f"{number}")
+                for number, (words, tags) in enumerate(zip(*columns, strict=True), 1)
             ],
         )
 
@@ -122,9 +149,11 @@ class Tagging:
         """Entity F1 (or accuracy, for tags that mark no spans), by length too."""
         gold = [_bio(example.tags) for example in examples]
         for example, tags in zip(examples, gold, strict=True):
+            frames.fit(example.words, self.features, example.where)
             for tag in tags:
                 self.labels.number(tag, example.where)
-        sentences = [_words(example) for example in examples]
+        sentences = [example.words for example in examples]
+        shown = [_shown(example) for example in examples]
         predicted = self.tag(model, sentences)
         right = token_accuracy(predicted, gold)
         found = {} if scheme(self.labels.names) == "plain" else entity_scores(predicted, gold)
@@ -136,18 +165,27 @@ class Tagging:
             higher=True,
             samples=tuple(
                 Sample(" ".join(words), " ".join(tags), " ".join(out))
-                for words, tags, out in zip(sentences[:3], gold[:3], predicted[:3], strict=True)
+                for words, tags, out in zip(shown[:3], gold[:3], predicted[:3], strict=True)
             ),
             by_length=by_input_length(tallies[main], [len(words) for words in sentences]),
             lines=tuple(
                 {"words": words, "tags": list(tags), "predicted": list(out)}
-                for words, tags, out in zip(sentences, gold, predicted, strict=True)
+                for words, tags, out in zip(shown, gold, predicted, strict=True)
             ),
         )
 
-    def predict(self, model: nn.Module, texts: Sequence[str]) -> list[Prediction]:
-        """The tags of each text, whose words are parted by spaces."""
-        sentences = [text.split() for text in texts]
+    def predict(self, model: nn.Module, texts: Sequence[str | np.ndarray]) -> list[Prediction]:
+        """The tags of each text, whose words are parted by spaces.
+
+        A run of vectors takes arrays [t, d], or names of `.npy` files.
+        """
+        if self.features is not None:
+            given = [frames.sequence(text, self.features) for text in texts]
+            return [
+                Prediction(" ".join(tags), details={"tags": list(tags)})
+                for tags in self.tag(model, given)
+            ]
+        sentences = [str(text).split() for text in texts]
         return [
             Prediction(" ".join(tags), details={"words": words, "tags": list(tags)})
             for words, tags in zip(sentences, self.tag(model, sentences), strict=True)
@@ -155,7 +193,11 @@ class Tagging:
 
     @torch.no_grad()
     def tag(
-        self, model: nn.Module, sentences: Sequence[Sequence[str]], *, budget: int = 8192
+        self,
+        model: nn.Module,
+        sentences: Sequence[Sequence[str] | np.ndarray],
+        *,
+        budget: int = 8192,
     ) -> list[tuple[str, ...]]:
         """The tags of each sentence, in order."""
         assert isinstance(model, Tagger)
@@ -163,7 +205,7 @@ class Tagging:
         found: list[list[int]] = [[]] * len(pieces)
         sizes = np.array([len(words) for _, words in pieces], dtype=np.int32)
         for chosen in in_order(sizes, budget):
-            words, lengths, characters = self._spelt([pieces[i][1] for i in chosen])
+            words, lengths, characters = self._inputs([pieces[i][1] for i in chosen])
             logits = model(words, lengths, characters).logits
             for i, tags in zip(chosen, model.decode(logits, lengths), strict=True):
                 found[i] = tags
@@ -171,6 +213,16 @@ class Tagging:
         for (i, _), tags in zip(pieces, found, strict=True):
             joined[i] += tuple(self.labels.names[n] for n in tags)
         return joined
+
+    def _stored(self, words: Any) -> Any:
+        """A row of the corpus as it was read."""
+        return tuple(json.loads(words)) if self.features is None else words
+
+    def _inputs(self, sentences: Sequence[Any]) -> tuple[Tensor, Tensor, Tensor]:
+        if self.features is None:
+            return self._spelt(sentences)
+        vectors, lengths = pad_vectors(sentences)
+        return vectors, lengths, torch.zeros(*vectors.shape[:2], 0, dtype=torch.long)
 
     def _spelt(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
         """Word numbers, lengths, and the numbers of the characters of each word."""
@@ -208,37 +260,59 @@ def read(data: TaggingData, sources: Sequence[Source], summary: Summary) -> Iter
 def prepare(data: TaggingData, folder: Path, seed: int) -> str:
     """Read the sentences, learn words and characters, write the corpora; what was read."""
     found: Parts[Tagged] = parts("tag", data, read, seed)
-    tokenizer = Tokenizer.train(
-        "word", (_words(e) for e in found.train()), data.vocabulary, data.lowercase
-    )
-    letters = {letter for e in found.train() for word in _words(e) for letter in word}
+    first = next(found.train(), None)
+    features = None if first is None else frames.size_of(first.words)
+    letters: set[str] = set()
+    if features is None:
+        tokenizer = Tokenizer.train(
+            "word", (_words(e) for e in found.train()), data.vocabulary, data.lowercase
+        )
+        letters = {letter for e in found.train() for word in _words(e) for letter in word}
+        told = noted(tokenizer.note, copy_vectors(data, tokenizer, folder))
+        tokenizer.save(folder / "tokenizer.json")
+    elif data.vectors is not None:
+        raise RegardError("option vectors: these data have vectors already, not words")
+    else:
+        frames.save_size(folder, features)
+        told = f"vectors of {features} numbers"
     labels = Labels.of(tag for e in found.known() for tag in _bio(e.tags))
-    found.write(folder, lambda examples: _rows(examples, labels))
-    tokenizer.save(folder / "tokenizer.json")
+    found.write(
+        folder,
+        lambda examples: _rows(examples, labels, features),
+        chunk=CHUNK if features is None else frames.ROWS,
+    )
     Labels.of(letters).save(folder / "characters.json")
     labels.save(folder / "labels.json")
-    return noted(found.told(), tokenizer.note)
+    return noted(found.told(), told)
 
 
 def load(data: TaggingData, config: TaggerConfig, folder: Path) -> Tagging:
     """The task of a run whose data was prepared."""
+    features, kept = frames.load_size(folder), kept_vectors(data, folder)
     return Tagging(
-        config,
-        Tokenizer.load(folder / "tokenizer.json"),
+        sized(config, kept),
+        Tokenizer.load(folder / "tokenizer.json") if features is None else None,
         Labels.load(folder / "characters.json"),
         Labels.load(folder / "labels.json"),
+        features=features,
+        kept=kept,
+        freeze=data.freeze,
+        forgotten=data.forget,
     )
 
 
-def _rows(examples: Iterable[Tagged], labels: Labels) -> Iterator[dict[str, Any]]:
+def _rows(
+    examples: Iterable[Tagged], labels: Labels, features: int | None
+) -> Iterator[dict[str, Any]]:
     for example in examples:
+        frames.fit(example.words, features, example.where)
         tags = [labels.number(tag, example.where) for tag in _bio(example.tags)]
-        words = _words(example)
-        for some, theirs in zip(_stretches(words), _stretches(tags), strict=True):
-            yield {"tags": theirs, "words": json.dumps(some)}
+        stretches = zip(_stretches(example.words), _stretches(tags), strict=True)
+        for some, theirs in stretches:
+            yield {"tags": theirs, "words": some if features is not None else json.dumps(some)}
 
 
-def _stretches(whole: Sequence[Any]) -> list[Sequence[Any]]:
+def _stretches(whole: Any) -> list[Any]:
     return [whole[i : i + STRETCH] for i in range(0, len(whole), STRETCH)]
 
 
@@ -247,6 +321,11 @@ def _bio(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def _words(example: Tagged) -> list[str]:
-    if isinstance(example.words, np.ndarray):
-        raise RegardError(f"{example.where}: vectors instead of words are not supported here yet")
-    return list(example.words)
+    frames.fit(example.words, None, example.where)
+    return [str(word) for word in example.words]
+
+
+def _shown(example: Tagged) -> list[str]:
+    """The words of an example, or where its vectors are."""
+    vectors = isinstance(example.words, np.ndarray)
+    return [example.where] if vectors else [str(word) for word in example.words]

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import torch.nn.functional as F
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.data.tokenizer import UNK
 from regard.metrics import Measured, Tally, by_length
 
 
@@ -18,6 +19,20 @@ class Loss(NamedTuple):
     total: Float[Tensor, ""]
     extra: Float[Tensor, ""] | None = None
     """A mean that is added besides, such as the balance of experts."""
+
+
+BALANCE = 0.01
+"""How much the even use of experts counts beside the task itself (Fedus et al., 2021)."""
+
+
+def weighed(balance: Float[Tensor, ""] | None) -> Float[Tensor, ""] | None:
+    """The balance loss of experts, where there are any, as it is added to the loss."""
+    return None if balance is None else BALANCE * balance
+
+
+def forget(words: Int[Tensor, "b t"], share: float) -> Int[Tensor, "b t"]:
+    """The words, some of them taken for unknown; 0 is padding."""
+    return words.masked_fill((torch.rand(words.shape) < share) & (words != 0), UNK)
 
 
 class Sample(NamedTuple):
@@ -100,19 +115,6 @@ class Task(Protocol):
     def predict(self) -> Callable[..., list[Prediction]]:
         """Called with a model and texts, none of them empty, one prediction for each."""
         ...
-
-
-def next_token_loss(
-    logits: Float[Tensor, "b t v"], targets: Int[Tensor, "b t"], smoothing: float
-) -> Float[Tensor, ""]:
-    """Cross-entropy of each next token, summed; 0 is padding."""
-    return F.cross_entropy(
-        logits.flatten(0, 1),
-        targets.flatten(),
-        ignore_index=0,
-        reduction="sum",
-        label_smoothing=smoothing,
-    )
 
 
 def by_input_length(tally: Tally, lengths: Sequence[int]) -> dict[str, Measured]:

@@ -1,34 +1,43 @@
 """Translation: pairs of sentences, an encoder–decoder, beam search and BLEU."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
-from regard.data import Pair, Source, Summary, read_pairs
-from regard.data.batches import in_order, pad, shuffled
+from regard.data import Pair, Source, Summary, read_pairs, resolve
+from regard.data.batches import pad, shuffled
 from regard.data.corpus import Corpus, in_chunks
 from regard.data.tokenizer import BOS, EOS, Tokenizer
+from regard.errors import RegardError
 from regard.metrics import bleu, chrf, measure
 from regard.models import Translator, TranslatorConfig
+from regard.models.output import total
 from regard.options import at_least
-from regard.search import Hypothesis, beam, greedy, power
-from regard.tasks.parts import Parts, noted, parts, there
+from regard.search import Hypothesis
+from regard.tasks.guidance import Place, goals, guided_loss, guided_place, token_links, with_links
+from regard.tasks.losses import next_token_loss
+from regard.tasks.parts import Parts, Read, noted, parts, there, vocabulary_size
 from regard.tasks.task import (
     Evaluation,
     Loss,
     Prediction,
     Sample,
     by_input_length,
-    next_token_loss,
 )
+from regard.tasks.translating import BUDGET, Decoding, Pins, decode, predict
 
-DEFAULTS: dict[str, Any] = {"epochs": 30, "patience": 5, "label_smoothing": 0.1, "average": 3}
+DEFAULTS: dict[str, Any] = {
+    "epochs": 20,
+    "patience": 4,
+    "batch_tokens": 1024,
+    "label_smoothing": 0.1,
+    "average": 5,
+}
 
 
 @dataclass(frozen=True)
@@ -45,15 +54,27 @@ class TranslationData:
     """The column, or file ending, to translate to."""
     tokenizer: str = "bpe"
     """word, bpe, unigram, character or bytes."""
-    vocabulary: int = 8000
-    """Tokens on each side at most."""
+    vocabulary: int | None = None
+    """Tokens on each side at most; 6 · √words of the side unless said, from 1,000 to 16,000
+    (30,000 words)."""
     lowercase: bool = False
     """Read and write lower case only."""
     max_tokens: int = 200
     """Longer sentences are left out of training, and counted; in use they are cut."""
 
+    alignments: str | None = None
+    """Word links of the data, in Pharaoh format, a line a pair: they guide the attention."""
+    align_loss: float = 0.1
+    """How much the links count beside the words."""
+    align_layer: int | None = None
+    """The layer of a transformer whose head is guided, from 0; the last but one unless said."""
+    align_head: int = 0
+    """The head that is guided, from 0."""
+
     def __post_init__(self) -> None:
-        at_least(self, max_tokens=1)
+        at_least(self, max_tokens=1, align_loss=0)
+        if self.alignments is not None and self.data is None:
+            raise RegardError("option alignments: expected with data, which was not given")
 
 
 class Batch(NamedTuple):
@@ -63,6 +84,8 @@ class Batch(NamedTuple):
     source_lengths: Tensor
     target: Tensor
     target_lengths: Tensor
+    goal: Tensor | None = None
+    """Where the guided attention ought to look, [b, t, k]."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +98,9 @@ class Translation:
     max_tokens: int
     train: Corpus | None = None
     valid: Corpus | None = None
+    guided: Place | None = None
+    """The attention that learns from given links."""
+    align_loss: float = 0.0
 
     def build(self) -> Translator:
         """A translator with fresh weights."""
@@ -89,7 +115,11 @@ class Translation:
     def batch(self, examples: np.ndarray) -> Batch:
         """The tensors of one batch."""
         rows = there(self.train).rows(examples)
-        return Batch(*pad(rows["source"]), *pad([_framed(row) for row in rows["target"]]))
+        sides = *pad(rows["source"]), *pad([_framed(row) for row in rows["target"]])
+        if self.guided is None:
+            return Batch(*sides)
+        steps, keys = sides[2].shape[1] - 1, sides[0].shape[1]
+        return Batch(*sides, goals(rows["links"], steps, keys, self.guided.shift))
 
     def count(self, batch: Batch) -> int:
         """Target words, the end among them."""
@@ -98,10 +128,19 @@ class Translation:
     def loss(
         self, model: nn.Module, batch: Batch, smoothing: float, carried: list[Tensor]
     ) -> tuple[Loss, list[Tensor]]:
-        """Cross-entropy of each next word."""
-        output = model(batch.source, batch.source_lengths, batch.target[:, :-1])
-        total = next_token_loss(output.logits, batch.target[:, 1:], smoothing)
-        return Loss(total, output.balance), carried
+        """Cross-entropy of each next word, and of the guided attention to its links."""
+        output = model(
+            batch.source,
+            batch.source_lengths,
+            batch.target[:, :-1],
+            batch.target_lengths - 1,
+            need_weights=self.guided is not None,
+        )
+        words = next_token_loss(output.logits, batch.target[:, 1:], smoothing)
+        links = None
+        if self.guided is not None and batch.goal is not None:
+            links = self.align_loss * guided_loss(self.guided.of(output.weights), batch.goal)
+        return Loss(words, total([output.balance, links])), carried
 
     def evaluate(self, model: nn.Module) -> Evaluation:
         """BLEU of greedy translations of the validation data."""
@@ -143,68 +182,31 @@ class Translation:
             ),
         )
 
-    def predict(self, model: nn.Module, texts: Sequence[str], *, beam: int = 5) -> list[Prediction]:
-        """The best translation of each text, and its score."""
-        rows = self.source.ids(texts)
-        return [
-            Prediction(
-                self.target.decode(best.output),
-                len(ids) > self.max_tokens,
-                {"score": best.score, "log_probability": best.log_probability},
-            )
-            for best, ids in zip(self.translate(model, texts, width=beam), rows, strict=True)
-        ]
+    def predict(
+        self,
+        model: nn.Module,
+        texts: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        force: Pins | None = None,
+        **options: Any,
+    ) -> list[Prediction]:
+        """The best translation of each text, and its score; `options` are those of `Decoding`."""
+        return predict(self, model, texts, Decoding(**options), prefixes, force)
 
-    @torch.no_grad()
     def translate(
         self,
         model: nn.Module,
         texts: Sequence[str],
         *,
         width: int = 5,
-        budget: int = 4096,
+        budget: int = BUDGET,
         need_weights: bool = False,
     ) -> list[Hypothesis]:
         """The best translation of each text, in order."""
-        if width < 1:
-            raise ValueError(f"a beam of width {width}: expected 1 or more")
-        rows = self.source.ids(texts)
-        ids = [np.array(row[: self.max_tokens], dtype=np.int64) for row in rows]
-        found: list[Hypothesis | None] = [None] * len(ids)
-        lengths = np.array([len(row) for row in ids], dtype=np.int32)
-        for chosen in in_order(lengths, max(1, budget // width)):
-            source, source_lengths = pad([ids[i] for i in chosen])
-            limits = (2 * source_lengths + 10).clamp(max=self.config.max_length - 1).tolist()
-            results = self._search(model, source, source_lengths, limits, width, need_weights)
-            for i, result in zip(chosen, results, strict=True):
-                found[i] = result
-        return [result for result in found if result is not None]
-
-    def _search(
-        self,
-        model: nn.Module,
-        source: Tensor,
-        lengths: Tensor,
-        limits: list[int],
-        width: int,
-        need_weights: bool,
-    ) -> list[Hypothesis]:
-        assert isinstance(model, Translator)
-        state = model.start(model.encode(source, lengths))
-        step = partial(model.step, need_weights=need_weights)
-        if width == 1:
-            return greedy(step, state, bos=BOS, eos=EOS, limit=limits)
-        best = beam(
-            step,
-            state,
-            bos=BOS,
-            eos=EOS,
-            limit=limits,
-            width=width,
-            length_penalty=power(1.0),
-            patience=1.0,
-        )
-        return [hypotheses[0] for hypotheses in best]
+        options = Decoding(beam=width)
+        found = decode(self, model, texts, options, budget=budget, need_weights=need_weights)
+        return [best for best, *_ in found]
 
 
 def read(data: TranslationData, sources: Sequence[Source], summary: Summary) -> Iterator[Pair]:
@@ -214,11 +216,15 @@ def read(data: TranslationData, sources: Sequence[Source], summary: Summary) -> 
 
 def prepare(data: TranslationData, folder: Path, seed: int) -> str:
     """Read the pairs, learn the tokenizers, write the corpora; what was read, in words."""
-    found: Parts[Pair] = parts("translation", data, read, seed)
-    source = _learn((pair.source for pair in found.train()), data)
-    target = _learn((pair.target for pair in found.train()), data)
+    if data.alignments is not None and data.data is not None:
+        found: Parts[Pair] = parts("translation", data, _guided_reader(data), seed)
+    else:
+        found = parts("translation", data, read, seed)
+    source = _learn(lambda: (pair.source for pair in found.train()), data)
+    target = _learn(lambda: (pair.target for pair in found.train()), data)
     long = [0]
-    found.write(folder, lambda pairs: _rows(pairs, source, target, data.max_tokens, long))
+    most, guided = data.max_tokens, data.alignments is not None
+    found.write(folder, lambda pairs: _rows(pairs, source, target, most, long, guided))
     source.save(folder / "source.json")
     target.save(folder / "target.json")
     left = f"{long[0]} pairs over {data.max_tokens} tokens were left out" if long[0] else ""
@@ -228,19 +234,50 @@ def prepare(data: TranslationData, folder: Path, seed: int) -> str:
 def load(data: TranslationData, config: TranslatorConfig, folder: Path) -> Translation:
     """The task of a run whose data was prepared."""
     source, target = (Tokenizer.load(folder / f"{side}.json") for side in ("source", "target"))
-    return Translation(config, source, target, data.max_tokens)
+    guided = None
+    if data.alignments is not None:
+        guided = guided_place(config, data.align_layer, data.align_head)
+    return Translation(
+        config, source, target, data.max_tokens, guided=guided, align_loss=data.align_loss
+    )
 
 
-def _learn(texts: Iterable[str], data: TranslationData) -> Tokenizer:
-    return Tokenizer.train(data.tokenizer, texts, data.vocabulary, data.lowercase)
+def _guided_reader(data: TranslationData) -> Read[Pair]:
+    """A reader that gives the links to the pairs to train on; other files have none."""
+    guided = [source.name for source in resolve(data.data or [])]
+
+    def read_guided(
+        data: TranslationData, sources: Sequence[Source], summary: Summary
+    ) -> Iterator[Pair]:
+        pairs = read(data, sources, summary)
+        if data.alignments is None or [source.name for source in sources] != guided:
+            return pairs
+        return with_links(pairs, summary, data.alignments)
+
+    return read_guided
+
+
+def _learn(texts: Callable[[], Iterable[str]], data: TranslationData) -> Tokenizer:
+    size = vocabulary_size(data.tokenizer, data.vocabulary, texts())
+    return Tokenizer.train(data.tokenizer, texts(), size, data.lowercase)
 
 
 def _rows(
-    pairs: Iterable[Pair], source: Tokenizer, target: Tokenizer, most: int, long: list[int]
+    pairs: Iterable[Pair],
+    source: Tokenizer,
+    target: Tokenizer,
+    most: int,
+    long: list[int],
+    guided: bool,
 ) -> Iterator[dict[str, Any]]:
     for chunk in in_chunks(pairs):
-        sides = source.ids([p.source for p in chunk]), target.ids([p.target for p in chunk])
-        for pair, left, right in zip(chunk, *sides, strict=True):
+        sides = [p.source for p in chunk], [p.target for p in chunk]
+        ids = source.ids(sides[0]), target.ids(sides[1])
+        links: Iterable[np.ndarray | None] = repeat(None, len(chunk))
+        if guided:
+            encoded = source.encode_batch(sides[0]), target.encode_batch(sides[1])
+            links = map(token_links, chunk, *encoded)
+        for pair, left, right, linked in zip(chunk, *ids, links, strict=True):
             if max(len(left), len(right)) > most:
                 long[0] += 1
                 continue
@@ -249,7 +286,7 @@ def _rows(
                 "target": right,
                 "source_text": pair.source,
                 "target_text": pair.target,
-            }
+            } | ({} if linked is None else {"links": linked})
 
 
 def _framed(ids: np.ndarray) -> np.ndarray:

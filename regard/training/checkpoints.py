@@ -33,6 +33,10 @@ class Position:
     halvings: int = 0
     stale: int = 0
     """Looks since the best or the last halving."""
+    loss_sum: float = 0.0
+    """The training loss summed since the last look."""
+    loss_count: int = 0
+    """Over how many predictions."""
     kept: dict[str, float] = field(default_factory=dict)
     """Checkpoints kept for averaging, with their scores."""
     done: bool = False
@@ -47,16 +51,25 @@ def save_state(
     optimizer: torch.optim.Optimizer,
     position: Position,
     carried: list[Tensor],
+    random: list[Tensor],
 ) -> None:
-    """Write the state; the one before stays beside it."""
+    """Write the state; the one before stays beside it.
+
+    `random` holds the state of the random numbers of each process.
+    """
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     for number, slots in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": slot for name, slot in slots.items()}
     tensors |= {f"carried.{i}": tensor.clone() for i, tensor in enumerate(carried)}
-    tensors["random"] = torch.get_rng_state()
+    tensors |= {random_of(rank): state for rank, state in enumerate(random)}
     numbers = json.dumps({"format": FORMAT, "position": asdict(position)})
     write_tensors(folder / NEW, tensors, {"regard": numbers})
     _put_in_place(folder)
+
+
+def random_of(rank: int) -> str:
+    """The name of a process's random numbers."""
+    return "random" if rank == 0 else f"random.{rank}"
 
 
 def _put_in_place(folder: Path) -> None:
@@ -71,12 +84,12 @@ def _put_in_place(folder: Path) -> None:
 
 
 def load_state(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, rank: int = 0
 ) -> tuple[Position, list[Tensor], str] | None:
-    """Bring model and optimiser to the last good state; None where there is none.
+    """Bring model, optimiser and random numbers to the last good state; None where there is none.
 
     Returns how far the run had come, what it carried over, and a note if the newest state could
-    not be read.
+    not be read. A process that was not there when the state was saved keeps its random numbers.
     """
     found = [folder / name for name in (NEW, LATEST, PREVIOUS) if (folder / name).exists()]
     note = ""
@@ -85,7 +98,8 @@ def load_state(
             tensors, numbers = read_tensors(path)
             position = _position(numbers, path)
             _restore(tensors, model, optimizer, path)
-            torch.set_rng_state(tensors["random"])
+            if random_of(rank) in tensors:
+                torch.set_rng_state(tensors[random_of(rank)])
         except RegardError as error:
             if path == found[-1]:
                 raise RegardError(
@@ -93,7 +107,7 @@ def load_state(
                 ) from error
             note = f"{error}; going on from the state before it"
             continue
-        if path.name == NEW:
+        if path.name == NEW and rank == 0:
             _put_in_place(folder)
         carried = [tensors[f"carried.{i}"].clone() for i in range(_count(tensors, "carried."))]
         return position, carried, note

@@ -1,18 +1,21 @@
-"""The folder of a run: what it holds, and writing that never leaves half a file."""
+"""The folder of a run: what it holds, and who may write there."""
 
 import fcntl
 import json
-import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
+from regard.files import PART, write_text, write_whole
+from regard.training.processes import met
 
-CONFIG, LOCK, PART = "config.json", "lock", ".part"
+__all__ = ["RunFolder", "write_text", "write_whole"]
+
+CONFIG, LOCK = "config.json", "lock"
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,11 @@ class RunFolder:
     def checkpoints(self) -> Path:
         """Weights kept along the way."""
         return self.path / "checkpoints"
+
+    @property
+    def evaluations(self) -> Path:
+        """What was measured on other files, with a line a sentence."""
+        return self.path / "evaluations"
 
     @property
     def data(self) -> Path:
@@ -70,8 +78,24 @@ class RunFolder:
         """Hold the folder for the run of this config; True if it holds the same run already.
 
         A second process that comes meanwhile gets an error, and so does anybody whose folder holds
-        something else, which is left as it is.
+        something else, which is left as it is. Of several processes that torchrun started together
+        the first holds the folder; the others wait here until it comes to train.
         """
+        with met() as processes:
+            if processes.first:
+                with self._held(config) as known:
+                    yield known
+                return
+            processes.meet()
+            if not self.prepared.exists():
+                raise RegardError(
+                    f"{self.path}: holds no data for process {processes.rank}: give all processes "
+                    f"the same --out, on a disk that all of them see"
+                )
+            yield True
+
+    @contextmanager
+    def _held(self, config: dict[str, Any]) -> Iterator[bool]:
         try:
             self._not_foreign()
             self.path.mkdir(parents=True, exist_ok=True)
@@ -153,32 +177,3 @@ def _changes(config: dict[str, Any], known: dict[str, Any]) -> list[str]:
         for name, value in flat[0].items()
         if flat[1].get(name) != value
     ]
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file, make sure that it is on the disk, and put it in place."""
-    part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            write(part)
-            _to_disk(part)
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
-        _to_disk(path.parent)
-    except OSError as error:
-        raise RegardError(f"{path}: cannot be written ({error.strerror or error})") from error
-
-
-def _to_disk(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def write_text(path: Path, text: str) -> None:
-    """A text file that appears whole or not at all."""
-    write_whole(path, lambda part: part.write_bytes(text.encode("utf-8")))

@@ -1,12 +1,12 @@
 """The only training loop."""
 
-import json
 import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,7 +21,10 @@ from regard.training.checkpoints import (
     write_tensors,
 )
 from regard.training.config import TrainingConfig
-from regard.training.folder import RunFolder, write_text
+from regard.training.folder import RunFolder
+from regard.training.journal import Events, forget_after, write_line
+from regard.training.objective import computing, looking, objective
+from regard.training.processes import Processes, current, rows
 from regard.training.schedule import learning_rate
 
 
@@ -31,6 +34,7 @@ class Progress:
 
     position: Position
     loss: float
+    """Of the last update; with an evaluation, the mean since the one before."""
     gradient_norm: float
     learning_rate: float
     tokens_per_second: float
@@ -56,8 +60,10 @@ def train(
     After `stop()` says so, the state is saved and the position returned is not `done`. The same
     folder, config and number of threads give the same weights to the bit, however often the run
     was interrupted (budgets in epochs or steps). Who calls holds the folder (`RunFolder.begin`);
-    the caller's random numbers go on as if nothing had happened.
+    the caller's random numbers go on as if nothing had happened. Each of several processes calls
+    this; the first one measures and writes.
     """
+    processes = current()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = task.build()
@@ -66,11 +72,40 @@ def train(
             lr=config.learning_rate,
             betas=(0.9, 0.98),
             weight_decay=config.weight_decay,
+            fused=True,
         )
-        position, carried, note = load_state(folder.state, model, optimizer) or (Position(), [], "")
-        _forget_after(folder, position)
-        run = _Run(task, config, folder, model, optimizer, report, stop, note)
-        return run.go(position, carried)
+        if not processes.first:
+            torch.manual_seed(_own_seed(config.seed, processes.rank))
+        position, carried, note = _state(folder, model, optimizer, processes)
+        if processes.first:
+            forget_after(folder, position)
+        events = Events(folder, position, config.tensorboard and processes.first)
+        run = _Run(task, config, folder, model, optimizer, processes, events, report, stop, note)
+        try:
+            position = run.go(position, carried)
+        finally:
+            events.close()
+        processes.meet()
+        return position
+
+
+def _own_seed(seed: int, rank: int) -> int:
+    return int(np.random.SeedSequence([seed, rank]).generate_state(1, np.uint64)[0])
+
+
+def _state(
+    folder: RunFolder, model: nn.Module, optimizer: torch.optim.Optimizer, processes: Processes
+) -> tuple[Position, list[Tensor], str]:
+    """The last saved state, in every process the same; `carried` whole."""
+    nothing: tuple[Position, list[Tensor], str] = Position(), [], ""
+    if not processes.first:
+        found = load_state(folder.state, model, optimizer, processes.rank) or nothing
+    else:
+        found = load_state(folder.state, model, optimizer) or nothing
+        processes.meet()  # the others wait for this in `RunFolder.begin`
+    if processes.any(processes.told(found[0].step) != found[0].step):
+        raise RegardError(f"{folder.state}: not all processes read the same state there")
+    return found
 
 
 class _Run:
@@ -83,20 +118,28 @@ class _Run:
         folder: RunFolder,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
+        processes: Processes,
+        events: Events,
         report: Report,
         stop: Callable[[], bool],
         note: str,
     ) -> None:
         self.task, self.config, self.folder = task, config, folder
-        self.model, self.optimizer = model, optimizer
-        self.report, self.stop, self.note = report, stop, note
+        self.model, self.optimizer, self.processes = model, optimizer, processes
+        self.objective = objective(task, model, config, processes)
+        self.events, self.report, self.stop, self.note = events, report, stop, note
         self.began = time.monotonic()
+        self.rows = 0
+        """Rows of the last batch, those of all processes."""
         self.saved: set[str] = set()
         """Checkpoints that the last saved state counts on."""
 
     def go(self, position: Position, carried: list[Tensor]) -> Position:
         """Epoch after epoch, from `position` on."""
         before, self.saved = position.seconds, set(position.kept)
+        if carried:
+            self.rows = rows(carried)
+            carried = list(self.processes.share(carried)[0])
         while not position.done:
             plan = self.task.plan(self.config.batch_tokens, self.config.seed, position.epoch)
             if not plan:
@@ -105,11 +148,12 @@ class _Run:
             while position.batch < len(plan) and not position.done:
                 batches = plan[position.batch : position.batch + self.config.accumulate]
                 progress, carried = self._update(batches, position, total, carried)
-                seconds = before + time.monotonic() - self.began
+                spent = time.monotonic() - self.began if self.processes.first else 0.0
+                seconds = before + self.processes.summed([spent])[0]
                 position = replace(progress.position, seconds=seconds)
                 over = position.batch >= len(plan)
                 position = replace(position, done=self._used_up(position, over))
-                if over or position.done or self._look_due(position.step):
+                if position.done or self._look_due(position.step, over):
                     position, progress = self._look(position, progress)
                     self._save(position, carried)
                 elif position.step % self.config.save_every == 0:
@@ -117,13 +161,14 @@ class _Run:
                 share = self._share(position, total)
                 self.report(replace(progress, position=position, share=share, note=self.note))
                 self.note = ""
-                if self.stop() and not position.done:
+                if self.processes.any(self.stop()) and not position.done:
                     self._save(position, carried)
                     return position
             if not position.done:
                 position, carried = replace(position, epoch=position.epoch + 1, batch=0), []
         if not position.finished:
-            self._finish(position)
+            if self.processes.first:
+                self._finish(position)
             position = replace(position, finished=True)
             self._save(position, carried)
         return position
@@ -139,29 +184,52 @@ class _Run:
         tensors = [self.task.batch(batch) for batch in batches]
         count = max(1, sum(self.task.count(batch) for batch in tensors))
         summed = 0.0
-        for batch in tensors:
-            loss, carried = self.task.loss(self.model, batch, self.config.label_smoothing, carried)
-            mean = loss.total / count
-            if loss.extra is not None:
-                mean = mean + loss.extra / len(tensors)
-            mean.backward()
-            summed += float(loss.total.detach())
+        for number, batch in enumerate(tensors):
+            part, own = self.processes.share(batch)
+            self.rows = rows(batch)
+            with computing(self.objective, last=number + 1 == len(tensors)):
+                loss, carried = self.objective(part, carried)
+                weight = self.processes.world * own  # gradients are averaged: make it their sum
+                mean = loss.total * weight / count
+                if loss.extra is not None:
+                    mean = mean + loss.extra / len(tensors)
+                mean.backward()
+            summed += float(loss.total.detach()) * own
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip))
         if math.isfinite(norm):
             self.optimizer.step()
         else:
             self.note = f"step {position.step + 1}: the gradient is not finite, nothing was learnt"
         self.optimizer.zero_grad(set_to_none=True)
-        after = replace(position, batch=position.batch + len(batches), step=position.step + 1)
+        summed = self.processes.summed([summed])[0]
+        after = replace(
+            position,
+            batch=position.batch + len(batches),
+            step=position.step + 1,
+            loss_sum=position.loss_sum + summed,
+            loss_count=position.loss_count + count,
+        )
         speed = count / max(1e-9, time.monotonic() - started)
-        return Progress(after, summed / count, norm, rate, speed, 0.0), carried
+        found = Progress(after, summed / count, norm, rate, speed, 0.0)
+        self.events.update(
+            after.step, {"loss": found.loss, "gradient_norm": norm, "learning_rate": rate}
+        )
+        return found, carried
 
     def _look(self, position: Position, progress: Progress) -> tuple[Position, Progress]:
         """Measure on the validation data, keep the weights if they are the best so far."""
-        self.model.eval()
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            evaluation = self.task.evaluate(self.model)
-        score, patience = evaluation.score, self.config.patience
+        progress = replace(progress, loss=position.loss_sum / max(1, position.loss_count))
+        if self.processes.first:
+            with looking(self.model), torch.random.fork_rng(devices=[]):
+                progress = replace(progress, evaluation=self.task.evaluate(self.model))
+            position = self._judged(position, progress)
+        return Position(**self.processes.told(asdict(position))), progress
+
+    def _judged(self, position: Position, progress: Progress) -> Position:
+        """How far the run is after an evaluation; only the first process asks."""
+        evaluation, patience = progress.evaluation, self.config.patience
+        assert evaluation is not None
+        score = evaluation.score
         better = position.best is None or score > position.best or math.isnan(position.best)
         if better:
             position = replace(position, best=score, since_best=0, stale=0)
@@ -175,9 +243,9 @@ class _Run:
         if self.config.average > 1:
             position = self._keep_for_average(position, score)
         done = position.done or position.since_best >= patience
-        position = replace(position, done=done)
+        position = replace(position, done=done, loss_sum=0.0, loss_count=0)
         self._log(position, progress, evaluation)
-        return position, replace(progress, evaluation=evaluation)
+        return position
 
     def _keep_best(self) -> None:
         write_tensors(self.folder.model, self.model.state_dict(), {"regard": "{}"})
@@ -203,17 +271,22 @@ class _Run:
             for name in parts[0]
         }
         load_weights(self.model, mean, self.folder.checkpoints)
-        self.model.eval()
-        with torch.no_grad():
+        with looking(self.model):
             evaluation = self.task.evaluate(self.model)
         if position.best is None or evaluation.score > position.best:
             self._keep_best()
-        self._write({"averaged": sorted(position.kept), "step": position.step}, evaluation)
+        line = {"averaged": sorted(position.kept), "step": position.step}
+        write_line(self.folder, line, evaluation)
         self.model.load_state_dict(last)
 
     def _save(self, position: Position, carried: list[Tensor]) -> None:
         """Save the state; then let go of checkpoints that neither it nor the last one needs."""
-        save_state(self.folder.state, self.model, self.optimizer, position, carried)
+        carried = [self.processes.joined_rows(part, self.rows) for part in carried]
+        random = self.processes.gathered(torch.get_rng_state())
+        if not self.processes.first:
+            return
+        self.events.flush()
+        save_state(self.folder.state, self.model, self.optimizer, position, carried, random)
         needed = self.saved | set(position.kept)
         for path in self.folder.checkpoints.glob("step-*.safetensors"):
             if path.name not in needed:
@@ -229,25 +302,13 @@ class _Run:
             "gradient_norm": progress.gradient_norm,
             "learning_rate": progress.learning_rate,
         }
-        self._write(line, evaluation)
+        write_line(self.folder, line, evaluation)
+        self.events.look(position.step, evaluation)
 
-    def _write(self, line: dict[str, Any], evaluation: Evaluation) -> None:
-        line |= {
-            "metrics": {name: asdict(found) for name, found in evaluation.metrics.items()},
-            "by_length": {name: asdict(found) for name, found in evaluation.by_length.items()},
-            "samples": [sample._asdict() for sample in evaluation.samples],
-        }
-        try:
-            with open(self.folder.metrics, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        except OSError as error:
-            raise RegardError(
-                f"{self.folder.metrics}: cannot be written ({error.strerror})"
-            ) from error
-
-    def _look_due(self, step: int) -> bool:
+    def _look_due(self, step: int, over: bool) -> bool:
+        """At the end of an epoch, or after so many updates where that was said."""
         every = self.config.evaluate_every
-        return every is not None and step % every == 0
+        return over if every is None else step % every == 0
 
     def _total_steps(self, batches: int) -> int | None:
         config = self.config
@@ -270,27 +331,3 @@ class _Run:
         if config.minutes is not None:
             shares.append(position.seconds / (60 * config.minutes))
         return min(1.0, max(shares, default=0.0))
-
-
-def _forget_after(folder: RunFolder, position: Position) -> None:
-    """Drop lines of metrics that the run will write again."""
-    if not folder.metrics.exists():
-        return
-    try:
-        text = folder.metrics.read_text("utf-8", errors="replace")
-    except OSError as error:
-        raise RegardError(f"{folder.metrics}: cannot be read ({error.strerror})") from error
-    lines = text.split("\n")  # not splitlines: samples may hold other separators of lines
-    kept = [line for line in lines if line and _still_true(line, position)]
-    if text != (known := "".join(line + "\n" for line in kept)):
-        write_text(folder.metrics, known)
-
-
-def _still_true(line: str, position: Position) -> bool:
-    try:
-        found = json.loads(line)
-        return bool(found["step"] <= position.step) and (
-            "averaged" not in found or position.finished
-        )
-    except (ValueError, KeyError, TypeError):
-        return False  # it was being written when the run was ended

@@ -121,7 +121,7 @@ def test_what_is_too_long_is_cut_and_told(runs, tmp_path, capsys):
     (tmp_path / "in.txt").write_text("the film\n" + "very " * 500 + "\n")
     out = tmp_path / "out.txt"
     given = ["--input", str(tmp_path / "in.txt"), "--output", str(out), "--beam", "1"]
-    assert main(["predict", str(run.folder.path), *given]) == 0
+    assert main(["predict", str(run.folder.path), *given]) == 3
     assert "1 lines are longer than this model reads" in capsys.readouterr().err
     assert out.read_text("utf-8").count("\n") == 2
 

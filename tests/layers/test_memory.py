@@ -282,3 +282,14 @@ def test_wrong_use_is_named() -> None:
         Memory(0, W, 11)
     with pytest.raises(ValueError, match="reach must not be negative, got -1"):
         Memory(K, W, 11, reach=-1)
+
+
+@pytest.mark.parametrize("addressing", ["ntm", "dnc"])
+def test_a_fresh_head_looks_for_what_would_be_written(addressing):
+    memory = Memory(5, 3, 7, read_heads=2, addressing=addressing)
+    shapes, weight = memory.mechanism.shapes, memory.interface.weight
+    sizes = [torch.Size(shape).numel() for shape in shapes.values()]
+    parts = dict(zip(shapes, weight.split(sizes), strict=True))
+    sought = parts["key" if addressing == "ntm" else "read_key"]
+    for head in sought.split(3):
+        assert torch.equal(head, parts["add"])

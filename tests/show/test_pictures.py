@@ -1,15 +1,52 @@
 """Pictures of looks: what is in them, and what hostile words cannot do."""
 
+import io
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from regard.looks import from_arrays
-from regard.show import matrix, shaded
-from regard.show.svg import colour
+from regard.errors import RegardError
+from regard.looks import Look, from_arrays
+from regard.show import (
+    draw,
+    head_grid,
+    links,
+    matrix,
+    picture_of,
+    report,
+    shaded,
+    summary,
+    text_shading,
+    trace_of,
+)
+from regard.show.colours import STOPS, colour, ink, luminance, rgb
+from regard.show.lettering import columns, fit, printable
+from regard.show.png import encode, from_svg
 
-HOSTILE = ["</script>", "\x1b[31mred", "\u202eright", "a&b<c"]
+HOSTILE = ["</script>", "\x1b[31mred", "\u202eright", "a&b<c", "x" * 10_000, "😀", "\ud800", ""]
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def square(words, seed=0, **more):
+    weights = np.random.default_rng(seed).dirichlet(np.ones(len(words)), len(words))
+    return Look(weights, tuple(words), tuple(words), asking="text", asked="text", **more)
+
+
+def heads(layers=2, count=3):
+    words = ("the", "cat", "sleeps")
+    looks = [
+        square(words, 7 * layer + head, name="encoder.self", layer=layer, head=head)
+        for layer in range(layers)
+        for head in range(count)
+    ]
+    return trace_of(*looks)
+
+
+def texts(svg):
+    return [node.text for node in ET.fromstring(svg).iter(f"{NAMESPACE}text") if node.text]
 
 
 def test_terminal_shades_grow_with_the_weight():
@@ -26,23 +63,143 @@ def test_terminal_says_what_does_not_fit():
     assert "more keys to the right" in text
 
 
-def test_hostile_words_are_only_text():
-    look = from_arrays(np.eye(4), HOSTILE, HOSTILE)
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_terminal_lines_fit_wide_letters(width):
+    words = ["猫が好きです", "e\u0301tude", "ordinary", "한국어"]
+    for text in (shaded(square(words), width), summary(square(words), width)):
+        assert max(columns(line) for line in text.splitlines()) <= width
+
+
+def test_terminal_columns_stand_under_their_names():
+    head, row = shaded(from_arrays([[0.5, 0.5]], ["猫"], ["日本", "ab"])).splitlines()
+    assert columns(head) == columns(row)
+
+
+def test_terminal_colours_only_when_asked_for():
+    look = square(["a", "b"])
+    assert "\x1b" not in shaded(look)
+    plain = re.sub(r"\x1b\[[\d;]*m", "", shaded(look, colour=True))
+    assert [line.split() for line in plain.splitlines()[1:]] == [
+        [part for part in line.split() if part not in "░▒▓█"]
+        for line in shaded(look).splitlines()[1:]
+    ]
+
+
+def test_long_looks_become_their_largest_numbers():
+    words = [f"w{i}" for i in range(300)]
+    text = report(trace_of(square(words)), 80)
+    assert all(columns(line) <= 80 for line in text.splitlines())
+    row = int(np.argmax(square(words).weights[17]))
+    assert f"w{row} " in next(line for line in text.splitlines() if line.startswith("w17 "))
+
+
+def test_words_are_cut_by_columns():
+    assert fit("日本語です", 5) == "日本…"
+    assert printable("a\u202eb\x07\u2066c\u2028") == "abc"
+
+
+@pytest.mark.parametrize("drawing", [matrix, links, text_shading])
+def test_hostile_words_are_only_text(drawing):
+    look = square(HOSTILE)
     assert "\x1b" not in shaded(look)
     assert "\u202e" not in shaded(look)
-    texts = [n.text for n in ET.fromstring(matrix(look)).iter() if n.text]
-    assert texts.count("</script>") == 2
-    assert texts.count("a&b<c") == 2
+    found = texts(drawing(look, title="</title><script>alert(1)</script>"))
+    assert "</script>" in found
+    assert "a&b<c" in found
+    assert not any("\u202e" in text or "\x1b" in text for text in found)
+    tags = {node.tag.removeprefix(NAMESPACE) for node in ET.fromstring(drawing(look)).iter()}
+    assert tags <= {"svg", "title", "desc", "rect", "text", "path", "g", "image"}
 
 
 def test_colours_darken_all_the_way():
-    def luminance(code):
-        return sum(
-            weight * int(code[i : i + 2], 16) for weight, i in ((0.21, 1), (0.72, 3), (0.07, 5))
-        )
-
-    shades = [luminance(colour(share / 10)) for share in range(11)]
+    shades = [luminance(rgb(share / 50)) for share in range(51)]
     assert shades == sorted(shades, reverse=True)
+    assert len(set(shades)) == 51
+    assert colour(0.0) == STOPS[0]
+    assert colour(1.0) == STOPS[-1]
+
+
+def test_numbers_on_cells_can_be_read():
+    for share in np.linspace(0, 1, 101):
+        letters = np.array([int(ink(share)[i : i + 2], 16) for i in (1, 3, 5)], dtype=np.uint8)
+        light, dark = sorted((luminance(rgb(share)), luminance(letters)), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_matrix_has_its_numbers_and_range():
+    look = from_arrays([[0.81, 0.19]], ["chat"], ["cat", "the"])
+    found = texts(matrix(look, "A title"))
+    assert {"A title", "chat", "cat", "the", "0.81", "0.19", "0", "each row sums to 1"} <= set(
+        found
+    )
+    fills = [n.get("fill") for n in ET.fromstring(matrix(look)).iter(f"{NAMESPACE}rect")]
+    assert colour(1.0) in fills
+    assert colour(0.19 / 0.81) in fills
+
+
+def test_links_are_as_many_as_weights_above_the_threshold():
+    look = from_arrays([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5]], ["a", "b"], ["x", "y", "z"])
+    paths = list(ET.fromstring(links(look, threshold=0.2)).iter(f"{NAMESPACE}path"))
+    assert len(paths) == 3
+    widths = [float(path.get("stroke-width")) for path in paths]
+    assert widths == sorted(widths)
+
+
+def test_a_long_matrix_is_small():
+    words = [f"w{i}" for i in range(400)]
+    assert len(matrix(square(words))) < 700_000
+
+
+def test_head_grid_has_one_picture_a_head():
+    svg = head_grid(heads())
+    assert len(list(ET.fromstring(svg).iter(f"{NAMESPACE}image"))) == 6
+    assert {"layer 0", "layer 1", "head 0", "head 2"} <= set(texts(svg))
+
+
+def test_encoded_pixels_are_read_by_pillow():
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(encode(pixels)))), pixels)
+
+
+@pytest.mark.parametrize("picture", ["matrix", "links", "text", "heads"])
+def test_png_has_the_colours_and_letters_of_the_svg(picture):
+    trace = heads()
+    svg = picture_of(trace, picture)
+    image = Image.open(io.BytesIO(draw(trace, "png", picture=picture))).convert("RGB")
+    root = ET.fromstring(svg)
+    assert image.size == (2 * int(root.get("width")), 2 * int(root.get("height")))
+    assert len(image.getcolors(2**24)) > 12
+    lettered = np.asarray(image)[20:70, 40:300]
+    assert (lettered.sum(axis=-1) < 200).sum() > 100
+
+
+def test_png_without_fonts_is_refused(monkeypatch):
+    import resvg_py
+
+    draw_plain = resvg_py.svg_to_bytes
+    monkeypatch.setattr(
+        resvg_py, "svg_to_bytes", lambda **o: draw_plain(**o, skip_system_fonts=True)
+    )
+    with pytest.raises(RegardError, match="no font is installed"):
+        from_svg(matrix(square(["a", "b"])))
+
+
+def test_looks_are_chosen_by_name_layer_and_head():
+    trace = heads()
+    last = [look.weights for look in trace.looks if look.layer == 1]
+    found = texts(picture_of(trace, "matrix"))
+    assert "encoder.self · layer 1 · mean of 3 heads" in found
+    assert f"{np.mean(last, axis=0)[0, 0]:.2f}" in found
+    largest = texts(picture_of(trace, aggregate="max", layer=0))
+    assert "encoder.self · layer 0 · max of 3 heads" in largest
+    with pytest.raises(RegardError, match=r"did you mean 'encoder\.self'"):
+        picture_of(trace, name="encoder.sefl")
+    with pytest.raises(RegardError, match=r"has no layer 7: expected one of \[0, 1\]"):
+        picture_of(trace, layer=7)
+    with pytest.raises(RegardError, match="has no head 5"):
+        picture_of(trace, head=5)
+    with pytest.raises(RegardError, match="did you mean 'links'"):
+        picture_of(trace, "link")
 
 
 def test_sizes_must_fit():

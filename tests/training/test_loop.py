@@ -73,7 +73,7 @@ def run(tmp_path, name, task="classify", **options):
 
 def test_accumulated_batches_make_the_step_of_one(tmp_path):
     """As many batches as an epoch has make the gradient of all examples at once."""
-    alike = {"steps": 1, "average": 1, "learning_rate": 0.1}
+    alike = {"steps": 1, "average": 1, "learning_rate": 0.1, "forget": 0.0}
     many, first = run(tmp_path, "many", accumulate=1000, batch_tokens=20, **alike)
     one, second = run(tmp_path, "one", accumulate=1, batch_tokens=100_000, **alike)
     assert many[0].position.batch > 5

@@ -1,0 +1,185 @@
+"""Alignment error on a gold set: both directions, symmetrised, guided, and eflomal beside them.
+
+    python benchmarks/alignment.py --data hansards --minutes 20 --out runs/hansards
+
+The folder holds train.en, train.fr, test.en, test.fr and test.gold (or other endings: --endings).
+Runs that are there already in --out are used as they are, so that it can be stopped and goes on.
+"""
+
+import argparse
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from regard.data import Pair
+from regard.inference import Run, load, train_run
+from regard.inference.agreement import choose_both
+from regard.inference.alignments import align
+from regard.inference.pairs import read_all, read_links
+from regard.inference.symmetrize import SYMMETRIZATIONS
+from regard.metrics import GoldLinks, alignment_scores, measure, parse_pharaoh
+from regard.metrics.gold import settled
+
+RECURRENT = {"order": "luong", "input_feeding": True}
+TRANSFORMER = {"model": "transformer", "align_loss": 1.0}
+COMMON = {"lowercase": True, "max_tokens": 100, "evaluate_every": 1000, "average": 1}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--out", type=Path, default=Path("runs/alignment"), metavar="FOLDER")
+    parser.add_argument("--endings", nargs=2, default=["en", "fr"])
+    parser.add_argument("--minutes", type=float, default=20.0, help="for each run that is trained")
+    parser.add_argument("--pairs", type=int, help="of the training pairs, so many from the top")
+    parser.add_argument("--indexed-from", type=int, choices=(0, 1))
+    parser.add_argument("--erasure", type=float, default=0.0, help="beside attention, on the test")
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--batch-tokens", type=int, default=2048)
+    parser.add_argument("--guided-by", choices=("own", "eflomal"), default="own")
+    parser.add_argument("--no-guided", action="store_true")
+    parser.add_argument("--no-eflomal", action="store_true")
+    chosen = parser.parse_args()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+
+    train = _train_files(chosen)
+    test = read_all(None, [str(chosen.data / f"test.{end}") for end in chosen.endings])
+    lengths = [(len(pair.source.split()), len(pair.target.split())) for pair in test]
+    gold = settled(read_links(str(chosen.data / "test.gold")), lengths, first=chosen.indexed_from)
+    rows = Rows(gold)
+    known = None if chosen.no_eflomal else _eflomal(chosen, train, test, rows)
+    ahead, back = _trained(chosen, train, "recurrent", RECURRENT)
+    place = choose_both(ahead, back, list(_some(train, 500)))
+    _rows_of(rows, "recurrent", (ahead, back), test, place, chosen.erasure)
+    if not chosen.no_guided:
+        links = chosen.out / f"train.{chosen.guided_by}.pharaoh"
+        if not links.exists():
+            if chosen.guided_by == "own":
+                pairs = list(_some(train, None))
+                made: Iterator[str] = map(str, align(ahead, pairs, place[0], both=(back, place[1])))
+            elif known is None:
+                raise SystemExit("--guided-by eflomal: it is not there")
+            else:
+                made = (_pharaoh(one) for one in known)
+            links.write_text("".join(line + "\n" for line in made), "utf-8")
+        guided = _trained(chosen, train, f"guided.{chosen.guided_by}", TRANSFORMER, links)
+        places = tuple(run.task.guided for run in guided)
+        _rows_of(rows, f"guided by {chosen.guided_by}", guided, test, places, 0.0)
+
+
+class Rows:
+    """The table: a line for each way to align, printed as it comes."""
+
+    def __init__(self, gold: Sequence[GoldLinks]) -> None:
+        self.gold = gold
+        print(
+            f"{len(gold)} pairs\n\n| links | AER | precision | recall |\n| --- | --- | --- | --- |"
+        )
+
+    def add(self, name: str, found: Sequence[Collection[tuple[int, int]]]) -> None:
+        tallies = alignment_scores([set(links) for links in found], self.gold)
+        told = {key: measure(tally) for key, tally in tallies.items()}
+        cells = [f"{told['aer'].value:.3f} [{told['aer'].low:.3f}, {told['aer'].high:.3f}]"]
+        cells += [f"{told[key].value:.3f}" for key in ("precision", "recall")]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def _rows_of(
+    rows: Rows,
+    name: str,
+    runs: tuple[Run, Run],
+    test: Sequence[Pair],
+    places: tuple[Any, Any],
+    erasure: float,
+) -> None:
+    turned = [Pair(pair.target, pair.source) for pair in test]
+    forward = [set(one.links) for one in align(runs[0], test, places[0], erasure=erasure)]
+    backward = [
+        {(s, t) for t, s in one.links} for one in align(runs[1], turned, places[1], erasure=erasure)
+    ]
+    _add_joined(rows, name, forward, backward)
+
+
+def _add_joined(rows: Rows, name: str, forward: list[Any], backward: list[Any]) -> None:
+    rows.add(f"{name}, forward", forward)
+    rows.add(f"{name}, backward", backward)
+    for how, join in SYMMETRIZATIONS.items():
+        joined = [join(one, other) for one, other in zip(forward, backward, strict=True)]
+        rows.add(f"{name}, {how}", joined)
+
+
+def _trained(
+    chosen: argparse.Namespace,
+    train: list[Path],
+    name: str,
+    options: dict[str, Any],
+    links: Path | None = None,
+) -> tuple[Run, Run]:
+    runs = []
+    for direction, files in (("forward", train), ("backward", train[::-1])):
+        folder = chosen.out / f"{name}.{direction}"
+        given = COMMON | options | {"data": [str(file) for file in files]}
+        given |= {"minutes": chosen.minutes, "width": chosen.width}
+        given |= {"batch_tokens": chosen.batch_tokens}
+        if links is not None:
+            guide = links if direction == "forward" else _turned_links(links)
+            given["alignments"] = str(guide)
+        train_run("translation", given, folder, tell=lambda line: None)
+        runs.append(load(folder))
+    return runs[0], runs[1]
+
+
+def _turned_links(links: Path) -> Path:
+    path = links.with_suffix(".turned.pharaoh")
+    lines = links.read_text("utf-8").splitlines()
+    turned = (" ".join("-".join(link.split("-")[::-1]) for link in line.split()) for line in lines)
+    path.write_text("".join(line + "\n" for line in turned), "utf-8")
+    return path
+
+
+def _train_files(chosen: argparse.Namespace) -> list[Path]:
+    files = [chosen.data / f"train.{ending}" for ending in chosen.endings]
+    if chosen.pairs is None:
+        return files
+    short = [chosen.out / file.name for file in files]
+    for file, part in zip(files, short, strict=True):
+        lines = file.read_text("utf-8").split("\n")[: chosen.pairs]
+        part.write_text("".join(line + "\n" for line in lines), "utf-8")
+    return short
+
+
+def _some(train: list[Path], most: int | None) -> Iterator[Pair]:
+    sides = [file.read_text("utf-8").split("\n")[:-1][:most] for file in train]
+    return map(Pair, *sides)
+
+
+def _eflomal(
+    chosen: argparse.Namespace, train: list[Path], test: Sequence[Pair], rows: Rows
+) -> list[set[tuple[int, int]]] | None:
+    """The links of eflomal on training and test pairs together; those of the training pairs."""
+    try:
+        from eflomal import Aligner
+    except ImportError as error:
+        print(f"| eflomal | not there ({error}): pip install eflomal | | |")
+        return None
+    files = [chosen.out / f"eflomal.{way}" for way in ("forward", "backward")]
+    pairs = list(chain(_some(train, None), test))
+    if not all(file.exists() for file in files):
+        sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        Aligner().align(*sides, *map(str, files))
+    found = [
+        [set(parse_pharaoh(line).sure) for line in file.read_text().split("\n")[: len(pairs)]]
+        for file in files
+    ]
+    _add_joined(rows, "eflomal", *(links[-len(test) :] for links in found))
+    join = SYMMETRIZATIONS["grow-diag-final-and"]
+    return [join(*both) for both in zip(*(links[: -len(test)] for links in found), strict=True)]
+
+
+def _pharaoh(links: Collection[tuple[int, int]]) -> str:
+    return " ".join(f"{s}-{t}" for s, t in sorted(links))
+
+
+if __name__ == "__main__":
+    main()

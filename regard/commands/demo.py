@@ -1,0 +1,53 @@
+"""`regard demo`: the main job on built-in data, as the commands that anybody would give."""
+
+import argparse
+import shlex
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+Main = Callable[[Sequence[str]], int]
+
+TEXT = "Her sister does not like the noisy old school ."
+
+
+def add(commands: Any, main: Main) -> None:
+    """Add `demo`, which gives its commands to the command line itself."""
+    demo = commands.add_parser(
+        "demo", help="train a translator with and without attention, score both, see it look"
+    )
+    demo.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER", help="where to")
+    demo.add_argument(
+        "--minutes", type=float, default=1.0, help="of training, for each of two models"
+    )
+    demo.set_defaults(run=partial(_demo, main), parser=demo)
+
+
+def lines(out: Path, minutes: float) -> list[list[str]]:
+    """The commands, as words."""
+    data, with_attention, without = out / "data", out / "attention", out / "none"
+    pairs = {part: f"{data}/{part}.en {data}/{part}.fr" for part in ("train", "valid", "test")}
+    train = (
+        f"train translation --data {pairs['train']} --valid {pairs['valid']} --minutes {minutes} "
+        "--width 128 --batch-tokens 512 --learning-rate 0.002 --evaluate-every 300"
+    )
+    return [
+        f"data make translation --out {data}".split(),
+        f"{train} --out {with_attention}".split(),
+        f"{train} --attention none --out {without}".split(),
+        f"evaluate {with_attention} {without} --data {pairs['test']}".split(),
+        f"align {with_attention} --data {pairs['test']} --gold {data}/test.alignments "
+        f"--indexed-from 0 --output {out}/test.pharaoh".split(),
+        ["show", str(with_attention), "--text", TEXT],
+        ["show", str(with_attention), "--text", TEXT, "--to", str(out / "look.html")],
+    ]
+
+
+def _demo(main: Main, chosen: argparse.Namespace) -> int:
+    for words in lines(chosen.out, chosen.minutes):
+        print(f"\n$ regard {shlex.join(words)}", flush=True)
+        if code := main(words):
+            return code
+    print(f"\nOpen {chosen.out / 'look.html'} in a browser: it needs no network.")
+    return 0

@@ -1,0 +1,151 @@
+"""`regard generate` and `regard score`: write text, and weigh text that others wrote."""
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from regard.commands.piping import EXITS, SAMPLING, add_sampling, as_line, lines_of, told_cut
+from regard.commands.use import AT_ONCE, paired
+from regard.errors import RegardError
+from regard.options import positive
+
+
+def add(commands: Any) -> None:
+    """Add `generate` and `score`."""
+    generate = commands.add_parser("generate", help="let a language model write")
+    generate.add_argument("folder", type=Path, help="the folder of the run")
+    generate.add_argument("--prompt", default="", metavar="TEXT", help="what the text begins with")
+    generate.add_argument(
+        "--tokens", type=positive, metavar="INT", help="so many at most (default: 100)"
+    )
+    generate.add_argument(
+        "--samples", type=positive, default=1, metavar="INT", help="so many texts (default: 1)"
+    )
+    generate.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_sampling(generate)
+    generate.set_defaults(run=_generate, parser=generate)
+    score = commands.add_parser(
+        "score", help="log-probability of each line of a text, or of a translation", epilog=EXITS
+    )
+    score.add_argument("folder", type=Path, help="the folder of the run")
+    score.add_argument(
+        "--data",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="a text (language); source and target, line by line, or one file with a tab between "
+        "them (translation)",
+    )
+    score.add_argument("--json", action="store_true", help="token by token, as JSON")
+    score.set_defaults(run=_score, parser=score)
+
+
+def _generate(chosen: argparse.Namespace) -> int:
+    from regard.inference import load
+
+    run = load(chosen.folder)
+    if run.name != "language":
+        raise RegardError(
+            f"{chosen.folder}: a run of task {run.name} writes no text: see regard predict"
+        )
+    given = {name: getattr(chosen, name) for name in SAMPLING} | {"limit": chosen.tokens}
+    options = {name: value for name, value in given.items() if value is not None}
+    try:
+        if chosen.samples == 1 and not chosen.json:
+            _write(chosen.prompt)
+            for piece in run.generate(chosen.prompt, **options):
+                _write(piece)
+            _write("\n")
+            return 0
+        for found in run.samples(chosen.prompt, chosen.samples, **options):
+            record = {"prompt": chosen.prompt, "output": found.output, **found.details}
+            line = " ".join(found.output.splitlines())
+            _write((as_line(record) if chosen.json else line) + "\n")
+    except ValueError as error:
+        raise RegardError(f"option {error}") from error
+    return 0
+
+
+def _write(text: str) -> None:
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+
+
+def _score(chosen: argparse.Namespace) -> int:
+    from regard.inference import load
+
+    run = load(chosen.folder)
+    if run.name not in ("language", "translation"):
+        raise RegardError(f"{chosen.folder}: a run of task {run.name} gives no probability to text")
+    cut, total, tokens = 0, 0.0, 0
+    with ExitStack() as stack:
+        pairs = _pairs(chosen, run.name, stack)
+        while some := list(islice(pairs, AT_ONCE)):
+            for record in _records(run, some):
+                cut += record["cut"]
+                value = record["log_probability"]
+                if value is not None:
+                    total += value
+                    tokens += len(record["tokens"])
+                _write(_line(record, chosen.json) + "\n")
+    if tokens:
+        rate = math.exp(min(-total / tokens, 700))
+        print(
+            f"log-probability {total:.4f}, {tokens} tokens, perplexity {rate:.4g}", file=sys.stderr
+        )
+    return told_cut(cut)
+
+
+def _line(record: dict[str, Any], everything: bool) -> str:
+    if everything:
+        return as_line(record)
+    value = record["log_probability"]
+    return "" if value is None else f"{value:.6f}"
+
+
+def _pairs(
+    chosen: argparse.Namespace, task: str, stack: ExitStack
+) -> Iterator[tuple[str, str | None]]:
+    files = chosen.data
+    if len(files) > (2 if task == "translation" else 1):
+        raise RegardError(f"option --data: {len(files)} files, expected fewer. See --help")
+    lines = stack.enter_context(lines_of(files[0]))
+    if task == "language":
+        return ((line, None) for line in lines)
+    if len(files) == 2:
+        return paired(lines, stack.enter_context(lines_of(files[1])), (files[0], files[1]))
+    return _split(lines, files[0])
+
+
+def _split(lines: Iterator[str], name: str) -> Iterator[tuple[str, str]]:
+    for count, line in enumerate(lines, 1):
+        source, tab, target = line.partition("\t")
+        if not tab and line.strip():
+            raise RegardError(f"{name}:{count}: no tab: expected source, tab, target")
+        yield source, target
+
+
+def _records(run: Any, some: list[tuple[str, str | None]]) -> Iterator[dict[str, Any]]:
+    """One record a line; a source that is empty has nothing to be translated, and no score."""
+    aimed = some[0][1] is not None
+    filled = [(text, target) for text, target in some if text.strip() or not aimed]
+    texts, targets = [text for text, _ in filled], [target for _, target in filled]
+    found = iter(run.score(texts, targets if aimed else None) if filled else [])
+    for text, target in some:
+        record: dict[str, Any] = {"input": text} | ({"target": target} if aimed else {})
+        if not text.strip() and aimed:
+            yield {**record, "log_probability": None, "tokens": [], "cut": False}
+            continue
+        one = next(found)
+        yield {
+            **record,
+            "log_probability": one.log_probability,
+            "tokens": one.tokens,
+            "token_log_probabilities": one.token_log_probabilities,
+            "cut": one.cut,
+        }

@@ -1,0 +1,50 @@
+"""Sentence pairs and links from files, a pair for every line, whatever stands there."""
+
+from collections.abc import Sequence
+
+from regard.data import Pair, Summary, read_pairs, resolve
+from regard.data.lines import lines
+from regard.errors import RegardError
+from regard.inference.runs import Run
+from regard.metrics import GoldLinks
+from regard.metrics.gold import Gold, parse_links
+
+
+def read_all(
+    run: Run | None, data: Sequence[str], source: str | None = None, target: str | None = None
+) -> list[Pair]:
+    """The pairs of some files, read as those of the run's training; empty ones have empty sides.
+
+    `source` and `target` name columns or endings in place of those of the run.
+    """
+    if run is not None and source is None and target is None:
+        source, target = run.data.source, run.data.target
+    summary = Summary()
+    found: list[Pair] = []
+    for pair in read_pairs(data, source, target, summary):
+        found += [Pair("", "")] * (summary.total.read - 1 - len(found))
+        found.append(pair)
+    return found + [Pair("", "")] * (summary.total.read - len(found))
+
+
+def read_links(path: str) -> Gold:
+    """The links of a file, one set a pair, as they stand there."""
+    rows: list[str] = []
+    for source in resolve(path):
+        for number, text in lines(source):
+            if text is None:
+                raise RegardError(f"{source.name}:{number}: the line is too long for links")
+            rows.append(text)
+    return parse_links(rows, path)
+
+
+def turned(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs of the opposite direction."""
+    return [Pair(pair.target, pair.source, pair.where) for pair in pairs]
+
+
+def turned_gold(gold: Sequence[GoldLinks]) -> list[GoldLinks]:
+    """The links of the opposite direction."""
+    return [
+        GoldLinks(*(frozenset((t, s) for s, t in links) for links in sentence)) for sentence in gold
+    ]

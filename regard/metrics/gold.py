@@ -1,0 +1,157 @@
+"""Files of word links: Pharaoh and NAACL, counted from 0 or from 1.
+
+Pharaoh has a line a pair: `i-j` is a sure link, `ipj` or `i?j` a possible one. NAACL has a line a
+link: `sentence i j`, then S or P if that is said, then perhaps a confidence; sentences count from 1
+(Mihalcea & Pedersen 2003, https://aclanthology.org/W03-0301).
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from regard.errors import RegardError
+from regard.metrics.alignment import GoldLinks, Link, parse_pharaoh
+
+_NAACL = re.compile(r"(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.eE+-]+)?", re.ASCII)
+
+
+class Gold(NamedTuple):
+    """A file of links as it stands there: not yet counted from 0, and where each pair stands."""
+
+    name: str
+    sentences: list[GoldLinks]
+    places: list[int]
+    """The line of each pair's (last) link."""
+    naacl: bool
+
+
+def parse_links(lines: Iterable[str], name: str) -> Gold:
+    """The links of a file, in the format that its first line with links has."""
+    rows = list(lines)
+    first = next((row for row in rows if row.strip()), "")
+    if _NAACL.fullmatch(first.strip()):
+        return _naacl(rows, name)
+    sentences = []
+    for number, row in enumerate(rows, 1):
+        try:
+            sentences.append(parse_pharaoh(row))
+        except ValueError as error:
+            raise RegardError(f"{name}:{number}: {error}") from error
+    return Gold(name, sentences, list(range(1, len(rows) + 1)), naacl=False)
+
+
+def _naacl(rows: Sequence[str], name: str) -> Gold:
+    links: dict[int, tuple[set[Link], set[Link]]] = {}
+    places: dict[int, int] = {}
+    for number, row in enumerate(rows, 1):
+        if not row.strip():
+            continue
+        parts = _NAACL.fullmatch(row.strip())
+        if parts is None:
+            raise RegardError(
+                f"{name}:{number}: {row.strip()[:40]!r}: expected sentence, source word and target "
+                "word, then S or P"
+            )
+        sentence = int(parts[1])
+        if sentence == 0:
+            raise RegardError(f"{name}:{number}: sentence 0: NAACL files count sentences from 1")
+        sure, possible = links.setdefault(sentence, (set(), set()))
+        (possible if parts[4] == "P" else sure).add((int(parts[2]), int(parts[3])))
+        places[sentence] = number
+    count = range(1, max(links, default=0) + 1)
+    nothing: tuple[set[Link], set[Link]] = (set(), set())
+    found = [links.get(sentence, nothing) for sentence in count]
+    return Gold(
+        name,
+        [GoldLinks(frozenset(sure), frozenset(sure | possible)) for sure, possible in found],
+        [places.get(sentence, 0) for sentence in count],
+        naacl=True,
+    )
+
+
+def settled(
+    gold: Gold,
+    lengths: Sequence[Link] | None = None,
+    *,
+    first: int | None = None,
+    turned: bool = False,
+    option: str = "--indexed-from",
+) -> list[GoldLinks]:
+    """The links counted from 0, source first, one set a pair.
+
+    Args:
+        gold: what `parse_links` read.
+        lengths: words of source and target of each pair, where they are known.
+        first: what the file counts words from, 0 or 1; told from the links unless said.
+        turned: whether the file has the target word first.
+        option: how the user may say `first`.
+    """
+    sentences = gold.sentences
+    if lengths is not None and gold.naacl and len(sentences) < len(lengths):
+        empty = GoldLinks(frozenset(), frozenset())  # pairs without links are not in such files
+        sentences = [*sentences, *[empty] * (len(lengths) - len(sentences))]
+    if lengths is not None and len(sentences) != len(lengths):
+        raise RegardError(
+            f"{gold.name} has links for {len(sentences):,} pairs but there are {len(lengths):,}: "
+            "expected one line a pair"
+        )
+    if turned:
+        sentences = [GoldLinks(_turn(sure), _turn(possible)) for sure, possible in sentences]
+    if first is None:
+        first = counted_from(gold, sentences, lengths, option)
+    moved = [GoldLinks(_down(sure, first), _down(some, first)) for sure, some in sentences]
+    for number, (_, possible) in enumerate(moved):
+        place = gold.places[number] if number < len(gold.places) else 0
+        _check(possible, None if lengths is None else lengths[number], gold, place, first)
+    return moved
+
+
+def counted_from(
+    gold: Gold, sentences: Sequence[GoldLinks], lengths: Sequence[Link] | None, option: str
+) -> int:
+    """0 if a link has the index 0, 1 if one has the length of its sentence; else it is asked for.
+
+    NAACL files count from 1 by definition, if nothing proves the contrary.
+    """
+    zero = any(0 in link for _, possible in sentences for link in possible)
+    full = lengths is not None and any(
+        s == length[0] or t == length[1]
+        for (_, possible), length in zip(sentences, lengths, strict=True)
+        for s, t in possible
+    )
+    if zero and full:
+        raise RegardError(
+            f"{gold.name}: some links count words from 0, others from 1: are these the sentences "
+            f"that it belongs to, source first? {option} 0 or 1 says where the bad lines are"
+        )
+    linked = any(possible for _, possible in sentences)
+    if zero or not linked:
+        return 0
+    if full or gold.naacl:
+        return 1
+    raise RegardError(
+        f"{gold.name}: nothing tells whether words are counted from 0 or from 1: "
+        f"say {option} 0 or {option} 1"
+    )
+
+
+def _check(links: Iterable[Link], length: Link | None, gold: Gold, place: int, first: int) -> None:
+    for s, t in links:
+        if min(s, t) < 0:
+            raise RegardError(
+                f"{gold.name}:{place}: link {s + first}-{t + first}: words are counted from {first}"
+            )
+        if length is not None and (s >= length[0] or t >= length[1]):
+            side, words = ("source", length[0]) if s >= length[0] else ("target", length[1])
+            raise RegardError(
+                f"{gold.name}:{place}: link {s + first}-{t + first}, counted from {first}: the "
+                f"{side} sentence has {words} words"
+            )
+
+
+def _turn(links: Iterable[Link]) -> frozenset[Link]:
+    return frozenset((t, s) for s, t in links)
+
+
+def _down(links: Iterable[Link], first: int) -> frozenset[Link]:
+    return frozenset((s - first, t - first) for s, t in links)

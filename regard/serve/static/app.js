@@ -1,0 +1,364 @@
+// The app: one table of screens, the address as the only state, and the frame around every screen.
+//
+// A screen is a module `screens/NAME.js` that defines the element `<rg-screen-NAME>`. The app loads
+// it when its address is first opened, sets `context` once and then calls `update()`: at the start
+// and after every change of the state. A screen is `class extends HTMLElement` with
+//
+//   /** @type {import("../app.js").Context} */ context;
+//   update() { … }      // draw what `this.context.state` says; may be async
+//
+// and lives in the light DOM, so that app.css and axe reach it. The context offers
+//
+//   api        what the server answers (api.js); `api.explain(model, body)` remembers traces, and a
+//              failure is an `ApiError` whose message is the server's own `detail`
+//   models     all model cards; `model` is the chosen one, or null when none fits the screen
+//   state      the query of the address, a record of strings: model, text, look, layer, head,
+//              aggregate, scale, rows, threshold, specials, shape, row, column … and whatever else
+//              a screen needs under names of its own. Left out means default.
+//   setState(partial, options)   change it; `undefined` or "" takes a name out. The address is
+//              replaced unless `{push: true}`; `update()` follows. Selections: `{quiet: true}`
+//              changes the address alone.
+//   say(text)  the spoken status line; `pass(text)` shows something while the pointer is over it
+//   legend(view, scale)          the permanent legend; `legend(null, text)` where no view is drawn
+//   busy(promise)                shows that something is under way; gives the promise back
+//   keys(map)  keys of this screen, `{"]": () => …}`, that work outside of text boxes. `T` and `?`
+//              are the app's: T puts "table" in and out of `state.shape`.
+//
+// controls.js has the parts that screens share: `inputBar`, `drawBar`, `exportMenu`, `notice`.
+
+import { make } from "/page/elements.js";
+import "/page/legend.js";
+import "/page/status.js";
+import { Api } from "./api.js";
+import { notice } from "./controls.js";
+import { icon } from "./icons.js";
+
+/** @typedef {import("./api.js").ModelCard} ModelCard */
+/** @typedef {Record<string, string>} State */
+/** @typedef {{push?: boolean, quiet?: boolean}} Change */
+/**
+ * @typedef {{api: Api, models: ModelCard[], model: ModelCard | null, state: State,
+ *   setState: (partial: Record<string, string | number | boolean | undefined>, change?: Change) => void,
+ *   say: (text: string) => void, pass: (text: string) => void,
+ *   legend: (view: import("/page/weights.js").View | null, scale?: import("/page/scales.js").Scale | string) => void,
+ *   busy: <T>(promise: Promise<T>) => Promise<T>,
+ *   keys: (map: Record<string, () => void>) => void}} Context
+ */
+/** @typedef {HTMLElement & {context: Context, update: () => void | Promise<void>}} ScreenElement */
+/**
+ * @typedef {{name: string, title: string, lead: string, group: string, tasks: string[] | null,
+ *   module: string}} Screen `tasks` null: of any task, or of none
+ */
+
+/** @type {Screen[]} */
+export const SCREENS = [
+  {
+    name: "translation", title: "Translation", group: "Tasks", tasks: ["translation"], module: "./screens/translation.js",
+    lead: "Which source words each target word looked at as it was written.",
+  },
+  {
+    name: "language", title: "Language", group: "Tasks", tasks: ["language"], module: "./screens/language.js",
+    lead: "Walk through a text: what the model looks back at, and what it expects next.",
+  },
+  {
+    name: "self-attention", title: "Self-attention", group: "Tasks", tasks: null, module: "./screens/self-attention.js",
+    lead: "Every layer and head at once, and each one in full.",
+  },
+  {
+    name: "sentiment", title: "Sentiment", group: "Tasks", tasks: ["classify"], module: "./screens/sentiment.js",
+    lead: "The words that a verdict was drawn from. Change one and see.",
+  },
+  {
+    name: "entities", title: "Entities", group: "Tasks", tasks: ["tag"], module: "./screens/entities.js",
+    lead: "Names in their places, and what each word looked at.",
+  },
+  {
+    name: "gradient", title: "Gradient flow", group: "Understanding", tasks: null, module: "./screens/gradient.js",
+    lead: "What was looked at beside what the answer hangs on.",
+  },
+  {
+    name: "steps", title: "Steps", group: "Understanding", tasks: null, module: "./screens/steps.js",
+    lead: "Attention computed before your eyes, number by number.",
+  },
+  {
+    name: "compare", title: "Compare", group: "Understanding", tasks: null, module: "./screens/compare.js",
+    lead: "One text in two models, and where they differ.",
+  },
+  {
+    name: "training", title: "Training", group: "Runs", tasks: null, module: "./screens/training.js",
+    lead: "Curves as they grow, and how a matrix came to be.",
+  },
+  {
+    name: "length", title: "Length", group: "Runs", tasks: null, module: "./screens/length.js",
+    lead: "How quality holds up as sentences get longer.",
+  },
+];
+
+const HOME = /** @type {Screen} */ ({ name: "home", title: "Regard", lead: "", group: "", tasks: null, module: "./screens/home.js" });
+const KEYS = [
+  ["Tab", "from part to part"],
+  ["← ↑ ↓ →", "from cell to cell, word to word; with Shift ten at once"],
+  ["Home  End", "to the first and the last"],
+  ["[  ]", "the head before, the head after"],
+  ["T", "the numbers as a table, and back"],
+  ["+  −  0", "closer, farther, all of the matrix"],
+  ["Enter", "keeps what is under the focus"],
+  ["?", "this help"],
+];
+
+/** The frame: navigation, the screen, the status line with the legend. */
+export class AppElement extends HTMLElement {
+  api = new Api();
+  /** @type {ModelCard[]} */
+  models = [];
+  /** @type {State} */
+  state = {};
+  /** @type {Record<string, () => void>} */
+  #keys = {};
+  /** @type {Screen} */
+  #screen = HOME;
+  /** @type {ScreenElement | null} */
+  #shown = null;
+  #turn = 0;
+  #under = 0;
+  /** @type {Record<string, any>} */
+  parts = {};
+
+  async connectedCallback() {
+    if (this.parts.main) return;
+    this.#build();
+    addEventListener("popstate", () => void this.#open());
+    document.addEventListener("keydown", (event) => this.#key(event));
+    this.addEventListener("click", (event) => this.#follow(event));
+    try {
+      this.models = await this.busy(this.api.models());
+    } catch (error) {
+      this.parts.place.replaceChildren(notice(error));
+      return;
+    }
+    await this.#open();
+  }
+
+  #build() {
+    const { parts } = this;
+    parts.links = new Map();
+    const groups = [...new Set(SCREENS.map((screen) => screen.group))];
+    parts.nav = make("nav", { className: "rg-nav", "aria-label": "Screens" },
+      ...groups.map((group) => make("section", {},
+        make("h2", { className: "rg-nav-group", textContent: group }),
+        ...SCREENS.filter((screen) => screen.group === group).map((screen) => {
+          const link = make("a", { className: "rg-nav-link", href: `/${screen.name}` }, icon(screen.name), make("span", { textContent: screen.title }));
+          parts.links.set(screen.name, link);
+          return link;
+        }))));
+    parts.menu = make("button", {
+      type: "button", className: "rg-menu", "aria-expanded": "false", "aria-label": "Screens",
+      on: { click: () => this.#menu(!this.classList.contains("open")) },
+    }, icon("menu"));
+    parts.help = this.#help();
+    parts.title = make("h1", {});
+    parts.lead = make("p", { className: "rg-lead" });
+    parts.place = make("div", { className: "rg-place" });
+    parts.progress = make("div", { className: "rg-progress", hidden: true, "aria-hidden": "true" });
+    parts.main = make("main", { className: "rg-main", id: "main", tabIndex: -1 },
+      make("header", { className: "rg-head" }, parts.title, parts.lead), parts.place);
+    parts.status = document.createElement("regard-status");
+    parts.legend = document.createElement("regard-legend");
+    parts.legendText = make("span", { className: "rg-legend-text", hidden: true });
+    this.replaceChildren(
+      make("a", { className: "rg-skip", href: "#main", textContent: "To the content", on: { click: (/** @type {Event} */ event) => { event.preventDefault(); parts.main.focus(); } } }),
+      make("header", { className: "rg-side" },
+        make("div", { className: "rg-top" }, parts.menu, make("a", { className: "rg-brand", href: "/" }, "Regard"),
+          make("button", { type: "button", className: "rg-round", "aria-label": "Help", title: "Help (?)", textContent: "?", on: { click: () => parts.help.showModal() } })),
+        parts.nav,
+        make("p", { className: "rg-foot-links" }, make("a", { href: "/docs", textContent: "HTTP interface" }), make("a", { href: "/static/trust.html", textContent: "Can it be trusted?" }))),
+      parts.progress, parts.main,
+      make("footer", { className: "rg-foot" }, parts.status,
+        make("div", { className: "rg-legend" }, parts.legend, parts.legendText),
+        make("p", { className: "rg-note" }, "Weights show where it looked, ", make("a", { href: "/static/trust.html", textContent: "not why it answered" }), ".")),
+      parts.help,
+    );
+  }
+
+  /** @param {MouseEvent} event links between screens stay in this page */
+  #follow(event) {
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || link.hasAttribute("download")) return;
+    const url = new URL(link.href, location.href);
+    const name = url.pathname.slice(1);
+    if (url.origin !== location.origin || (name !== "" && !SCREENS.some((screen) => screen.name === name))) return;
+    event.preventDefault();
+    this.#menu(false);
+    if (!url.search && this.state.model) url.search = String(new URLSearchParams({ model: this.state.model }));
+    history.pushState(null, "", `${url.pathname}${url.search}${location.hash}`);
+    void this.#open();
+    this.parts.main.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
+
+  /** @param {boolean} open */
+  #menu(open) {
+    this.classList.toggle("open", open);
+    this.parts.menu.setAttribute("aria-expanded", String(open));
+  }
+
+  /** Show what the address names. */
+  async #open() {
+    const turn = ++this.#turn;
+    const { parts } = this;
+    const name = location.pathname.slice(1);
+    const screen = SCREENS.find((one) => one.name === name) ?? HOME;
+    this.state = Object.fromEntries(new URLSearchParams(location.search));
+    for (const [key, link] of parts.links) {
+      if (key === screen.name) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    if (screen === this.#screen && this.#shown) return this.#update();
+    this.#screen = screen;
+    this.#shown = null;
+    this.#keys = {};
+    this.dataset.screen = screen.name;
+    delete this.dataset.ready;
+    document.title = screen === HOME ? "Regard" : `${screen.title} · Regard`;
+    parts.title.textContent = screen.title;
+    parts.lead.textContent = screen.lead;
+    parts.place.replaceChildren();
+    parts.status.say("");
+    parts.status.pass("");
+    this.legend(null, "");
+    try {
+      await this.busy(import(screen.module));
+      if (turn !== this.#turn) return;
+      const shown = /** @type {ScreenElement} */ (document.createElement(`rg-screen-${screen.name}`));
+      this.#shown = shown;
+      shown.context = this.#context();
+      parts.place.replaceChildren(shown);
+      this.#update();
+    } catch (error) {
+      if (turn === this.#turn) parts.place.replaceChildren(notice(error));
+    }
+  }
+
+  /** @returns {Context} */
+  #context() {
+    const app = this;
+    return {
+      api: this.api,
+      get models() { return app.models; },
+      get model() { return app.#model(); },
+      get state() { return app.state; },
+      setState: (partial, change = {}) => app.#change(partial, change),
+      say: (text) => app.parts.status.say(text),
+      pass: (text) => app.parts.status.pass(text),
+      legend: (view, scale) => app.legend(view, scale),
+      busy: (promise) => app.busy(promise),
+      keys: (map) => { app.#keys = map; },
+    };
+  }
+
+  /** @returns {ModelCard | null} the model of the address where it fits, or the first that does */
+  #model() {
+    const { tasks } = this.#screen;
+    const fits = this.models.filter((model) => !tasks || tasks.includes(model.task));
+    return fits.find((model) => model.id === this.state.model) ?? fits.find((model) => model.ready) ?? fits[0] ?? null;
+  }
+
+  /** @param {Record<string, string | number | boolean | undefined>} partial @param {Change} change */
+  #change(partial, { push = false, quiet = false }) {
+    for (const [name, value] of Object.entries(partial)) {
+      if (value === undefined || value === "" || value === false) delete this.state[name];
+      else this.state[name] = value === true ? "1" : String(value);
+    }
+    const query = String(new URLSearchParams(this.state));
+    const address = `${location.pathname}${query ? `?${query}` : ""}${location.hash}`;
+    if (push) {
+      next.address = "";
+      history.pushState(null, "", address);
+    } else if (address !== `${location.pathname}${location.search}${location.hash}`) replaceSoon(address);
+    if (!quiet) this.#update();
+  }
+
+  #update() {
+    const shown = this.#shown;
+    if (!shown) return;
+    Promise.resolve(shown.update()).then(
+      () => { if (shown === this.#shown) this.dataset.ready = "yes"; },
+      (error) => { if (shown === this.#shown) this.parts.place.replaceChildren(notice(error)); this.#shown = null; },
+    );
+  }
+
+  /**
+   * @param {import("/page/weights.js").View | null} view
+   * @param {import("/page/scales.js").Scale | string} [scale]
+   */
+  legend(view, scale) {
+    const { legend, legendText } = this.parts;
+    legend.hidden = !view;
+    legendText.hidden = Boolean(view);
+    if (typeof scale === "string") legendText.textContent = scale;
+    else if (scale) legend.scale = scale;
+    if (view) legend.view = view;
+  }
+
+  /**
+   * @template T
+   * @param {Promise<T>} promise
+   * @returns {Promise<T>}
+   */
+  async busy(promise) {
+    this.#under++;
+    this.parts.progress.hidden = false;
+    this.parts.main.setAttribute("aria-busy", "true");
+    try {
+      return await promise;
+    } finally {
+      if (--this.#under === 0) {
+        this.parts.progress.hidden = true;
+        this.parts.main.removeAttribute("aria-busy");
+      }
+    }
+  }
+
+  /** @param {KeyboardEvent} event */
+  #key(event) {
+    const { target } = event;
+    if (!(target instanceof HTMLElement) || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape" && this.classList.contains("open")) return this.#menu(false);
+    if (target.isContentEditable || target.closest("dialog") || target.matches("textarea, select, input:not([type=range]):not([type=checkbox])")) return;
+    const own = this.#keys[event.key];
+    if (own) own();
+    else if (event.key === "t" || event.key === "T") {
+      const table = this.state.shape === "table";
+      this.#change({ shape: table ? this.state.before : "table", before: table ? undefined : this.state.shape }, {});
+    } else if (event.key === "?") this.parts.help.showModal();
+    else return;
+    event.preventDefault();
+  }
+
+  #help() {
+    /** @type {HTMLDialogElement} */
+    const dialog = make("dialog", { className: "help", "aria-label": "Help" },
+      make("h2", { textContent: "Keys" }),
+      make("dl", {}, ...KEYS.flatMap(([key, what]) => [make("dt", {}, make("kbd", { textContent: key })), make("dd", { textContent: what })])),
+      make("p", { textContent: "Colours go from nothing to the most that is drawn; the legend at the bottom says how much that is. The address of this page holds all that you chose: keep it or send it." }),
+      make("button", { type: "button", className: "rg-button", textContent: "Close", on: { click: () => dialog.close() } }));
+    return dialog;
+  }
+}
+
+/** @type {{address: string, waiting: boolean}} */
+const next = { address: "", waiting: false };
+
+/** @param {string} address browsers refuse more than a few hundred changes in half a minute */
+function replaceSoon(address) {
+  next.address = address;
+  if (next.waiting) return;
+  next.waiting = true;
+  const { pathname } = location;
+  setTimeout(() => {
+    next.waiting = false;
+    if (next.address && location.pathname === pathname) history.replaceState(null, "", next.address);
+  }, 120);
+}
+
+customElements.define("rg-app", AppElement);

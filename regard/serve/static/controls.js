@@ -1,0 +1,288 @@
+// The parts that screens share: the box to write in, what to draw, saving, and plain words when
+// something is missing or has failed.
+
+import { define, make } from "/page/elements.js";
+import { pngOf, save, svgText } from "/page/pictures.js";
+import { ApiError } from "./api.js";
+import { examplesOf } from "./examples.js";
+import { icon } from "./icons.js";
+
+/** @typedef {import("./app.js").Context} Context */
+/** @typedef {import("./looking.js").Chosen} Chosen */
+/** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
+
+/**
+ * What went wrong, in the server's own words.
+ * @param {unknown} error
+ * @returns {HTMLElement}
+ */
+export function notice(error) {
+  const api = error instanceof ApiError ? error : null;
+  const told = error instanceof Error ? error.message : String(error);
+  const hints = /** @type {Record<number, string>} */ ({
+    401: "Open this page with its token at the end of the address: #token=…",
+    409: "It will answer as soon as it has weights; its curves are on the Training screen.",
+    429: "Wait a moment and try again.",
+    504: "Try a shorter text.",
+  });
+  return make("div", { className: "rg-notice", role: "alert" },
+    make("strong", { textContent: api ? "The server says" : "Something went wrong" }),
+    make("p", { textContent: told, dir: "auto" }),
+    ...(api?.places ?? []).slice(0, 5).map((place) => make("p", { className: "hint", textContent: place })),
+    api && hints[api.status] ? make("p", { className: "hint", textContent: hints[api.status] }) : null);
+}
+
+/**
+ * A friendly place-holder where there is nothing to draw.
+ * @param {string} title @param {string} text @param {...(Node | string)} more
+ * @returns {HTMLElement}
+ */
+export function empty(title, text, ...more) {
+  return make("div", { className: "rg-empty" }, icon("language"), make("h2", { textContent: title }), make("p", { textContent: text }), ...more);
+}
+
+/** @param {string} task @returns {HTMLElement} what to say where no model of a task is served */
+export function noModel(task) {
+  return empty("No model for this yet", `This screen needs a model for ${task}. Train one and serve it:`,
+    make("pre", { className: "rg-code", textContent: `regard train ${task} --out runs/mine\nregard serve runs/mine`, tabIndex: 0, role: "region", "aria-label": "Commands" }));
+}
+
+/** @param {HTMLSelectElement} select @param {[string, string][]} choices @param {string} chosen */
+export function fill(select, choices, chosen) {
+  const same = select.options.length === choices.length && choices.every(([value, label], i) => select.options[i].value === value && select.options[i].textContent === label);
+  if (!same) select.replaceChildren(...choices.map(([value, textContent]) => make("option", { value, textContent })));
+  if (select.value !== chosen) select.value = chosen;
+}
+
+/**
+ * A labelled picker.
+ * @param {string} label @param {(value: string) => void} change
+ * @returns {{field: HTMLLabelElement, select: HTMLSelectElement}}
+ */
+export function picker(label, change) {
+  const select = make("select", { on: { change: () => change(select.value) } });
+  return { select, field: make("label", { className: "field" }, make("span", { textContent: label }), select) };
+}
+
+/**
+ * @param {string} label @param {(on: boolean) => void} change
+ * @returns {{field: HTMLLabelElement, box: HTMLInputElement}}
+ */
+export function tick(label, change) {
+  const box = make("input", { type: "checkbox", on: { change: () => change(box.checked) } });
+  return { box, field: make("label", { className: "tick" }, box, make("span", { textContent: label })) };
+}
+
+/**
+ * <rg-input>: model, text, examples. Set `context`, then call `show()` in every update; what was
+ * written is in `state.text`. `text` is that, or the first example.
+ */
+export class InputElement extends HTMLElement {
+  /** @type {Context} */
+  context = /** @type {any} */ (null);
+  /** @type {string[] | null} instead of those of the task */
+  examples = null;
+  /** @type {Record<string, undefined>} what a new text makes void */
+  void = { row: undefined, column: undefined };
+  label = "Text";
+  action = "Look";
+  /** @type {(model: import("./api.js").ModelCard) => boolean} */
+  fits = () => true;
+  #model = picker("Model", (model) => this.context.setState({ model, text: undefined, look: undefined, layer: undefined, head: undefined, ...this.void }, { push: true }));
+  #shown = "";
+
+  connectedCallback() {
+    if (this.box) return;
+    this.box = make("textarea", {
+      rows: 1, maxLength: 4000, dir: "auto", spellcheck: false, placeholder: "Write a sentence…", "aria-label": this.label,
+      on: {
+        input: () => this.#grow(),
+        keydown: (/** @type {KeyboardEvent} */ event) => {
+          if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+          event.preventDefault();
+          this.submit();
+        },
+      },
+    });
+    this.chips = make("div", { className: "rg-examples", role: "group", "aria-label": "Examples" });
+    this.replaceChildren(
+      make("form", { className: "rg-ask", on: { submit: (/** @type {Event} */ event) => { event.preventDefault(); this.submit(); } } },
+        this.box, make("button", { type: "submit", className: "rg-button primary", textContent: this.action })),
+      make("div", { className: "rg-under" }, this.#model.field, this.chips));
+    new ResizeObserver(() => this.#grow()).observe(this);
+  }
+
+  /** @returns {string} */
+  get text() {
+    return this.context.state.text ?? this.#examples()[0] ?? "";
+  }
+
+  #examples() { return this.examples ?? examplesOf(this.context.model); }
+
+  submit() {
+    const text = this.box?.value.trim() ?? "";
+    this.context.setState({ text, ...this.void }, { push: text !== this.#shown });
+  }
+
+  show() {
+    const { context, box, chips } = this;
+    if (!box || !chips) return;
+    if (this.text !== this.#shown || box.value === "") box.value = this.text;
+    this.#shown = this.text;
+    const models = context.models.filter((model) => this.fits(model));
+    fill(this.#model.select, models.map((model) => [model.id, `${model.id}${model.ready ? "" : " (in training)"}`]), context.model?.id ?? "");
+    this.#model.field.hidden = !models.length;
+    const examples = this.#examples();
+    if (chips.childElementCount !== examples.length || chips.dataset.of !== context.model?.id) {
+      chips.dataset.of = context.model?.id ?? "";
+      chips.replaceChildren(...examples.map((text) => make("button", {
+        type: "button", className: "rg-chip", textContent: text, dir: "auto", title: text,
+        on: { click: () => this.context.setState({ text, ...this.void }, { push: true }) },
+      })));
+    }
+    this.#grow();
+  }
+
+  #grow() {
+    const { box } = this;
+    if (!box) return;
+    box.style.height = "auto";
+    box.style.height = `${Math.min(box.scrollHeight + 2, 180)}px`;
+  }
+}
+
+define("rg-input", InputElement);
+
+/**
+ * <rg-drawbar>: shape, look, layer, heads, scale, threshold, special tokens. Set `context` and
+ * `shapes`, then call `show(chosen, shape)` in every update.
+ */
+export class DrawBarElement extends HTMLElement {
+  /** @type {Context} */
+  context = /** @type {any} */ (null);
+  /** @type {[string, string][]} */
+  shapes = [];
+  /** whether each row has its own scale unless the state says otherwise */
+  rows = false;
+  /** @type {Record<string, any>} */
+  parts = {};
+
+  connectedCallback() {
+    if (this.parts.look) return;
+    const { parts, context } = this;
+    const set = (/** @type {Record<string, any>} */ change) => context.setState(change);
+    parts.look = picker("Look", (look) => set({ look, layer: undefined, head: undefined, aggregate: undefined, row: undefined, column: undefined }));
+    parts.layer = picker("Layer", (layer) => set({ layer }));
+    parts.aggregate = picker("Heads", (aggregate) => set({ aggregate }));
+    parts.head = picker("Head", (head) => set({ head, aggregate: "one" }));
+    parts.scale = picker("Shade", (scale) => set({ scale: scale === "linear" ? undefined : scale }));
+    fill(parts.scale.select, [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithm"]], "linear");
+    fill(parts.aggregate.select, [["mean", "mean"], ["max", "maximum"], ["one", "one"]], "mean");
+    parts.rows = tick("scale each row", (on) => set({ rows: on === this.rows ? undefined : on ? "1" : "0" }));
+    parts.specials = tick("hide specials", (on) => set({ specials: on ? "hide" : undefined }));
+    parts.threshold = make("input", {
+      type: "range", min: "0", max: "0.5", step: "0.005", value: "0",
+      on: { input: () => set({ threshold: parts.threshold.value === "0" ? undefined : parts.threshold.value }) },
+    });
+    parts.number = make("output", {});
+    parts.tabs = make("div", { className: "tabs", role: "group", "aria-label": "How to draw it" });
+    const wide = matchMedia("(min-width: 760px)");
+    const options = make("details", { className: "rg-options", open: wide.matches },
+      make("summary", { textContent: "Options" }),
+      make("div", { className: "rg-fields" },
+        parts.look.field, parts.layer.field, parts.aggregate.field, parts.head.field, parts.scale.field,
+        make("label", { className: "field" }, make("span", { textContent: "Hide below" }), parts.threshold, parts.number),
+        parts.rows.field, parts.specials.field));
+    wide.addEventListener("change", () => { options.open = wide.matches; });
+    parts.fields = options;
+    parts.end = make("div", { className: "rg-end" });
+    this.setAttribute("role", "group");
+    this.setAttribute("aria-label", "What to draw");
+    this.replaceChildren(parts.tabs, parts.end, options);
+  }
+
+  /** @param {Chosen | null} chosen @param {string} shape */
+  show(chosen, shape) {
+    const { parts, context } = this;
+    const { state } = context;
+    if (parts.tabs.childElementCount !== this.shapes.length) {
+      parts.tabs.replaceChildren(...this.shapes.map(([value, label]) => make("button", {
+        type: "button", textContent: label, value, on: { click: () => context.setState({ shape: value, before: undefined }) },
+      })));
+    }
+    parts.tabs.hidden = this.shapes.length < 2;
+    for (const button of parts.tabs.children) button.setAttribute("aria-pressed", String(button.value === shape));
+    const { names = [], name = "", layers = [], layer = null, heads = [], head = null, aggregate = "mean" } = chosen ?? {};
+    const numbered = (/** @type {number[]} */ all) => all.map((n) => /** @type {[string, string]} */ ([String(n), String(n)]));
+    fill(parts.look.select, names.map((one) => [one, one]), name);
+    fill(parts.layer.select, numbered(layers), String(layer));
+    fill(parts.head.select, numbered(heads), String(head));
+    parts.aggregate.select.value = aggregate;
+    parts.scale.select.value = state.scale ?? "linear";
+    parts.look.field.hidden = names.length < 2;
+    parts.layer.field.hidden = layers.length < 2;
+    parts.aggregate.field.hidden = heads.length < 2;
+    parts.head.field.hidden = heads.length < 2 || aggregate !== "one";
+    parts.rows.box.checked = state.rows === undefined ? this.rows : state.rows === "1";
+    parts.specials.box.checked = state.specials === "hide";
+    parts.threshold.value = state.threshold ?? "0";
+    parts.number.textContent = state.threshold ? Number(state.threshold).toFixed(3) : "off";
+  }
+}
+
+define("rg-drawbar", DrawBarElement);
+
+/**
+ * What is saved: each kind gives a file when it is pressed.
+ * @typedef {{name: () => string, trace: () => TraceDocument | null, picture: (() => SVGElement | null) | null,
+ *   more?: [string, string, () => Blob | null][]}} Savable `more`: label, ending, contents
+ */
+
+/**
+ * A menu that saves as HTML, SVG, PNG, JSON and whatever else a screen offers.
+ * @param {Savable} what
+ * @param {Context} context
+ * @returns {HTMLElement}
+ */
+export function exportMenu(what, context) {
+  const menu = make("details", { className: "rg-menu-box" });
+  /** @param {string} label @param {string} ending @param {() => Blob | null | Promise<Blob | null>} run */
+  const item = (label, ending, run) => make("button", {
+    type: "button", textContent: label, "aria-label": `Save as ${label}`,
+    on: {
+      click: async () => {
+        menu.open = false;
+        try {
+          const blob = await context.busy(Promise.resolve(run()));
+          if (!blob) return context.say("There is nothing to save yet.");
+          save(blob, `regard-${what.name().replace(/[^\w.-]+/g, "-")}.${ending}`);
+          context.say(`Saved as ${label}.`);
+        } catch (error) {
+          context.say(`Could not be saved: ${error instanceof Error ? error.message : error}`);
+        }
+      },
+    },
+  });
+  const { picture } = what;
+  const items = [
+    item("HTML", "html", async () => { const trace = what.trace(); return trace && onePage(trace, context); }),
+    ...(picture ? [
+      item("SVG", "svg", () => { const svg = picture(); return svg && new Blob([svgText(svg)], { type: "image/svg+xml" }); }),
+      item("PNG", "png", async () => { const svg = picture(); return svg && pngOf(svg); }),
+    ] : []),
+    item("JSON", "json", () => { const trace = what.trace(); return trace && new Blob([JSON.stringify(trace)], { type: "application/json" }); }),
+    ...(what.more ?? []).map(([label, ending, run]) => item(label, ending, run)),
+  ];
+  menu.append(make("summary", { className: "rg-button" }, icon("save"), "Save"), make("div", { className: "rg-menu-items" }, ...items));
+  menu.addEventListener("keydown", (event) => { if (event.key === "Escape") { menu.open = false; menu.querySelector("summary")?.focus(); } });
+  menu.addEventListener("focusout", (event) => { if (!(event.relatedTarget instanceof Node && menu.contains(event.relatedTarget))) menu.open = false; });
+  return menu;
+}
+
+/** @param {TraceDocument} trace @param {Context} context @returns {Promise<Blob>} one file that needs no server */
+async function onePage(trace, context) {
+  const page = await (await context.api.ask("/page/onefile.html")).text();
+  const data = JSON.stringify({ trace, left_out: [] }).replace(/[<>&]/g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`);
+  const whole = page.replace(/(<script type="application\/json" id="trace">)[^<]*/, (_, tag) => tag + data);
+  return new Blob([whole], { type: "text/html" });
+}

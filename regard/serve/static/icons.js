@@ -1,0 +1,26 @@
+// Small drawings for the navigation, in the colour of the text around them.
+
+import { draw } from "/page/elements.js";
+
+/** @type {Record<string, string>} paths on a square of 20 */
+const PATHS = {
+  translation: "M3 5h6M6 3v2c0 3-1.5 5-3.5 6M4 8c1 1.6 2.6 2.6 4.5 3M9.5 17l3.5-9 3.5 9M10.8 14h4.4",
+  language: "M3 5h14M3 9h10M3 13h7M14 12l3 2.5-3 2.5",
+  "self-attention": "M3 3h5v5H3zM12 3h5v5h-5zM3 12h5v5H3zM12 12h5v5h-5z",
+  sentiment: "M10 17a7 7 0 1 0 0-14 7 7 0 0 0 0 14zM7 12c1.6 2 4.4 2 6 0M7.5 8v.4M12.5 8v.4",
+  entities: "M3 6.5C3 5 4 4 5.500 4H11l6 6-6 6H5.500C4 16 3 15 3 13.500zM7 10v.1",
+  gradient: "M3 16l5-6 3 3 6-9M13 4h4v4",
+  steps: "M3 16h4v-4h4V8h4V4h2",
+  compare: "M8 4H3v12h5M12 4h5v12h-5M10 2v16",
+  training: "M3 3v14h14M6 7c2 5 5 6 11 6.500",
+  length: "M4 16v-9M8 16V4M12 16v-6M16 16v-3",
+  menu: "M3 6h14M3 10h14M3 14h14",
+  save: "M10 3v9M6 9l4 4 4-4M4 16h12",
+  close: "M5 5l10 10M15 5L5 15",
+};
+
+/** @param {string} name @returns {SVGElement} */
+export function icon(name) {
+  return draw("svg", { viewBox: "0 0 20 20", width: 20, height: 20, "aria-hidden": "true", class: "rg-icon" },
+    draw("path", { d: PATHS[name] ?? PATHS.menu, fill: "none", stroke: "currentColor", "stroke-width": 1.5, "stroke-linecap": "round", "stroke-linejoin": "round" }));
+}

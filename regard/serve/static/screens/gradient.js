@@ -1,0 +1,240 @@
+// <rg-screen-gradient>: for every word how much it was looked at, how much gradient reaches it, and
+// the product of the two; beside each bar, the same with attention detached.
+
+import { define, make } from "/page/elements.js";
+import { number, shown } from "/page/words.js";
+import { empty, fill, notice, picker } from "../controls.js";
+import { plain } from "../chart.js";
+import { placeOf } from "../looking.js";
+import "./styled.js";
+
+/** @typedef {import("../app.js").Context} Context */
+/** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
+/** @typedef {import("/page/words.js").Token} Token */
+/** @typedef {{name: string, short: string, about: string, own: number[], apart: number[] | null}} Lane */
+
+const WAYS = /** @type {[string, string, string][]} */ ([
+  ["values", "weights held constant", "gradient through values"],
+  ["around", "nothing through attention", "gradient around attention"],
+  ["uniform", "every word weighed alike", "gradient under uniform attention"],
+]);
+const LONGEST = 1000;
+
+class GradientScreen extends HTMLElement {
+  /** @type {Context} */
+  context = /** @type {any} */ (null);
+  #turn = 0;
+  #way = picker("Detached", (way) => this.context.setState({ detached: way === WAYS[0][0] ? undefined : way }));
+  #output = picker("Answer", (output) => this.context.setState({ output }));
+  input = /** @type {import("../controls.js").InputElement} */ (document.createElement("rg-input"));
+  message = document.createElement("div");
+  card = make("section", { className: "rg-panel-card", "aria-label": "Gradient flow" });
+  /** @type {Token[]} */
+  #tokens = [];
+  /** @type {Lane[]} */
+  #lanes = [];
+  /** @type {HTMLElement[]} */
+  #words = [];
+  #row = 0;
+
+  #build() {
+    const { context, input } = this;
+    input.context = context;
+    input.action = "Trace it back";
+    input.fits = (model) => model.ready;
+    input.void = { row: undefined, column: undefined, output: undefined };
+    this.append(input, this.message, this.card);
+    context.keys({});
+  }
+
+  async update() {
+    const turn = ++this.#turn;
+    if (!this.input.isConnected) this.#build();
+    const { context, input, message, card } = this;
+    input.show();
+    const { model } = context;
+    input.hidden = !model;
+    const text = model ? input.text : "";
+    context.legend(null, "bars: share of each strip’s largest");
+    if (!model || !text.trim()) {
+      card.hidden = true;
+      message.replaceChildren(empty(model ? "Write something" : "No model is served", model ? "Type a text above and press Enter, or choose an example." : "Start the server with the folder of a run."));
+      return;
+    }
+    try {
+      if (text.length > LONGEST) throw new Error(`The text has ${text.length} characters. Gradients are followed through ${LONGEST} at most, because every word is left out in turn.`);
+      this.classList.add("waiting");
+      const trace = await context.busy(context.api.explain(model.id, { text, attributions: true }));
+      if (turn !== this.#turn) return;
+      message.replaceChildren();
+      card.hidden = false;
+      this.#show(trace);
+    } catch (error) {
+      if (turn !== this.#turn) return;
+      card.hidden = true;
+      message.replaceChildren(notice(error));
+    } finally {
+      if (turn === this.#turn) this.classList.remove("waiting");
+    }
+  }
+
+  /** @param {TraceDocument} trace */
+  #show(trace) {
+    const { state } = this.context;
+    const all = trace.attributions ?? [];
+    const places = [...new Set(all.map((one) => one.output ?? null))];
+    if (!places.length) {
+      this.card.replaceChildren(empty("No gradient to follow", "Write a word or two more: this text gave no answer that could be traced back."));
+      return;
+    }
+    const asked = places.findIndex((place) => String(place) === state.output);
+    const output = asked < 0 ? places[places.length - 1] : places[asked];
+    const names = /** @type {string[]} */ (trace.prediction?.explained?.outputs ?? []);
+    const answer = (/** @type {number | null} */ place) => shown(names[places.indexOf(place)] ?? trace.output, 24);
+    const of = (/** @type {string} */ method) => all.find((one) => one.method === method && (one.output ?? null) === output);
+    const gradient = of("gradient");
+    const weight = of("attention");
+    const [way, saying, method] = WAYS.find(([name]) => name === state.detached) ?? WAYS[0];
+    const apart = of(method)?.values ?? null;
+    const side = gradient?.side ?? weight?.side ?? "text";
+    this.#tokens = trace.sides[side]?.tokens ?? [];
+    const weights = weight?.values ?? null;
+    const gradients = gradient?.values ?? this.#tokens.map(() => 0);
+    const times = (/** @type {number[] | null} */ some) => (weights && some ? some.map((value, i) => value * weights[i]) : null);
+    this.#lanes = [
+      ...(weights ? [{ name: "Weight", short: "weight", about: "how much it was looked at", own: weights, apart: null }] : []),
+      { name: "Gradient", short: "gradient", about: "how much the answer hangs on it", own: gradients, apart },
+      ...(weights ? [{ name: "Weight × gradient", short: "product", about: "both at once", own: times(gradients) ?? [], apart: times(apart) }] : []),
+    ];
+    fill(this.#way.select, WAYS.filter(([, , name]) => of(name)).map(([name, label]) => [name, label]), way);
+    fill(this.#output.select, places.map((place) => [String(place), place === null ? answer(place) : `${place + 1}. ${answer(place)}`]), String(output));
+    this.#way.field.hidden = !apart;
+    this.#output.field.hidden = places.length < 2;
+    this.#row = Math.min(Math.max(0, placeOf(state, "row") < 0 ? most(gradients) : placeOf(state, "row")), this.#tokens.length - 1);
+    this.card.replaceChildren(
+      make("div", { className: "rg-card-head" },
+        make("h2", {}, "What ", make("bdi", { className: "rg-answer", textContent: answer(output) }), " hangs on"),
+        make("div", { className: "rg-fields" }, this.#output.field, this.#way.field, this.#tabs())),
+      state.shape === "table" ? this.#table() : this.#strips(),
+      this.#summary(saying, gradients, apart, weights));
+    this.#select(this.#row);
+  }
+
+  #tabs() {
+    const { context } = this;
+    const table = context.state.shape === "table";
+    return make("div", { className: "tabs", role: "group", "aria-label": "How to draw it" }, ...[["", "Strips"], ["table", "Table"]].map(([shape, label]) =>
+      make("button", { type: "button", textContent: label, "aria-pressed": String(table === (shape === "table")), on: { click: () => context.setState({ shape }) } })));
+  }
+
+  #strips() {
+    const lanes = this.#lanes;
+    const grid = make("div", {
+      className: "rg-strips", tabIndex: 0, role: "listbox", dir: "auto", "aria-label": "Words: arrow keys go from word to word", "aria-orientation": "horizontal",
+      on: { keydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) },
+    });
+    const largest = lanes.map((lane) => Math.max(1e-12, ...lane.own, ...(lane.apart ?? [])));
+    this.#words = this.#tokens.map((token, i) => {
+      const cells = lanes.map((lane, l) => make("span", { className: "rg-strip-cell", "aria-hidden": "true" },
+        bar(lane.own[i] / largest[l], `lane-${l}`),
+        lane.apart ? bar(lane.apart[i] / largest[l], "apart") : null));
+      return make("span", {
+        className: `rg-strip-word${token.special ? " special" : ""}`, role: "option", id: `rg-strip-${i}`, "aria-label": this.#said(i),
+        on: { click: () => this.#select(i), pointerenter: () => this.context.pass(this.#said(i)), pointerleave: () => this.context.pass("") },
+      }, make("bdi", { className: "rg-strip-name", textContent: shown(token.text, 16) }), ...cells);
+    });
+    grid.append(...this.#words);
+    const names = make("div", { className: "rg-strip-lanes", "aria-hidden": "true" }, make("span", { className: "rg-strip-name" }), ...lanes.map((lane, l) =>
+      make("span", { className: "rg-strip-lane" }, make("strong", {}, make("i", { className: `rg-swatch lane-${l}` }), lane.name), make("span", { textContent: lane.about }))));
+    return make("div", { className: "rg-strip-frame" }, names, grid);
+  }
+
+  #table() {
+    const lanes = this.#lanes;
+    this.#words = [];
+    const head = make("tr", {}, make("th", { scope: "col", textContent: "word" }), ...lanes.flatMap((lane) => [
+      make("th", { scope: "col", textContent: lane.name }), lane.apart ? make("th", { scope: "col", textContent: "detached" }) : null].filter((node) => node !== null)));
+    const body = this.#tokens.map((token, i) => {
+      const line = make("tr", { on: { click: () => this.#select(i) } }, make("th", { scope: "row", textContent: shown(token.text) }), ...lanes.flatMap((lane) => [
+        make("td", { textContent: plain(lane.own[i]) }), lane.apart ? make("td", { textContent: plain(lane.apart[i]) }) : null].filter((node) => node !== null)));
+      this.#words.push(line);
+      return line;
+    });
+    return make("div", { className: "table-scroller rg-table", tabIndex: 0, role: "region", "aria-label": "Gradient flow as a table" },
+      make("table", {}, make("caption", { textContent: "Weight, gradient and their product for every word" }), make("thead", {}, head), make("tbody", {}, ...body)));
+  }
+
+  /** @param {number} i @returns {string} */
+  #said(i) {
+    const parts = this.#lanes.map((lane) => `${lane.short} ${plain(lane.own[i])}${lane.apart ? ` (${plain(lane.apart[i])} detached)` : ""}`);
+    return `‘${shown(this.#tokens[i].text)}’: ${parts.join(", ")}`;
+  }
+
+  /** @param {KeyboardEvent} event */
+  #key(event) {
+    const rtl = getComputedStyle(/** @type {Element} */ (event.currentTarget)).direction === "rtl" ? -1 : 1;
+    const to = /** @type {Record<string, number>} */ ({ ArrowRight: this.#row + rtl, ArrowLeft: this.#row - rtl, Home: 0, End: this.#tokens.length - 1 })[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    this.#select(Math.min(this.#tokens.length - 1, Math.max(0, to)));
+  }
+
+  /** @param {number} row */
+  #select(row) {
+    if (!this.#tokens.length) return;
+    this.#row = row;
+    this.#words.forEach((word, i) => {
+      word.classList.toggle("chosen", i === row);
+      if (word.role === "option") word.setAttribute("aria-selected", String(i === row));
+    });
+    const list = this.#words[row]?.parentElement;
+    if (list?.role === "listbox") {
+      list.setAttribute("aria-activedescendant", `rg-strip-${row}`);
+      const word = this.#words[row];
+      if (word.offsetLeft < list.scrollLeft || word.offsetLeft + word.offsetWidth > list.scrollLeft + list.clientWidth) list.scrollLeft = word.offsetLeft - list.clientWidth / 2;
+    }
+    this.context.setState({ row }, { quiet: true });
+    this.context.say(this.#said(row));
+  }
+
+  /** @param {string} saying @param {number[]} gradients @param {number[] | null} apart @param {number[] | null} weights */
+  #summary(saying, gradients, apart, weights) {
+    const total = gradients.reduce((sum, value) => sum + value, 0) || 1;
+    const tiles = [];
+    if (apart) tiles.push(tile(`${Math.round((100 * apart.reduce((sum, value) => sum + value, 0)) / total)} %`, `of the gradient is left with ${saying}`));
+    if (weights && weights.length > 2) tiles.push(tile(number(rank(weights, gradients)).replace("-", "−"), "rank correlation of weight and gradient: 1 means that it looked where the answer hangs"));
+    const best = most(gradients);
+    tiles.push(tile(shown(this.#tokens[best]?.text ?? "", 14), "has the largest gradient"));
+    return make("div", { className: "rg-summary" },
+      apart ? make("p", { className: "rg-twin-key" }, make("i", { className: "rg-swatch lane-1" }), "as it is ", make("i", { className: "rg-swatch apart" }), `attention detached: ${saying}`) : null,
+      make("div", { className: "rg-tiles" }, ...tiles));
+  }
+}
+
+/** @param {number} share @param {string} kind */
+function bar(share, kind) {
+  const node = make("span", { className: `rg-strip-bar ${kind}` });
+  node.style.height = `${Math.max(1.5, 100 * Math.max(0, share))}%`;
+  return node;
+}
+
+/** @param {string} value @param {string} label */
+export function tile(value, label) {
+  return make("div", { className: "rg-tile" }, make("bdi", { className: "rg-tile-value", textContent: value }), make("span", { textContent: label }));
+}
+
+/** @param {number[]} values @returns {number} */
+function most(values) {
+  return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
+}
+
+/** @param {number[]} some @param {number[]} others @returns {number} Spearman's: that of the ranks, ties shared */
+function rank(some, others) {
+  const ranks = (/** @type {number[]} */ values) => values.map((value) => values.filter((other) => other < value).length + (values.filter((other) => other === value).length - 1) / 2);
+  const [a, b] = [ranks(some), ranks(others)];
+  const middle = (some.length - 1) / 2;
+  const sum = (/** @type {number[]} */ x, /** @type {number[]} */ y) => x.reduce((total, value, i) => total + (value - middle) * (y[i] - middle), 0);
+  return sum(a, b) / Math.sqrt(sum(a, a) * sum(b, b) || 1);
+}
+
+define("rg-screen-gradient", GradientScreen);

@@ -1,0 +1,193 @@
+// <rg-screen-language>: a text, one position in it, what the model looked back at there, what it
+// expected, and how surprised it was.
+
+import { palette } from "/page/colours.js";
+import { Drawing, define, make } from "/page/elements.js";
+import "/page/matrix.js";
+import { level } from "/page/scales.js";
+import { number, shown, spaced } from "/page/words.js";
+import { notice } from "../controls.js";
+import { blankView } from "../looking.js";
+import { TraceScreen } from "./asking.js";
+
+/** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
+/** @typedef {import("/page/weights.js").View} View */
+
+/** <rg-history>: the text as it is written; what stands before the selected word is shaded. */
+class HistoryElement extends Drawing {
+  /** @type {HTMLElement[]} */
+  #nodes = [];
+  /** @type {import("/page/words.js").Token[] | null} */
+  #laid = null;
+
+  /** @param {View} view */
+  render(view) {
+    if (this.#laid !== view.queries) this.#lay(view);
+    const { row, column } = this.selection;
+    const colours = palette();
+    const wide = view.keys.length;
+    this.#nodes.forEach((node, i) => {
+      const at = view.rows[i] ?? -1;
+      // the key that is this very word once it has been read: keys begin with a start
+      const key = view.columns.indexOf(at + 1);
+      const before = at < view.rows[row];
+      const weight = before && key >= 0 ? view.weights[row * wide + key] : 0;
+      const shade = before ? level(weight, view, row, this.scale) : 0;
+      node.style.backgroundColor = before ? colours.css[shade] : "";
+      node.style.color = before ? colours.ink[shade] : "";
+      node.title = before ? `${shown(view.queries[i].text)} ${number(weight, 3)}` : "";
+      node.classList.toggle("now", i === row);
+      node.classList.toggle("later", at > view.rows[row]);
+      node.classList.toggle("aimed", before && key === column);
+    });
+    const first = view.columns.indexOf(0);
+    if (this.start) {
+      this.start.hidden = first < 0;
+      const weight = first < 0 ? 0 : view.weights[row * wide + first];
+      const shade = level(weight, view, row, this.scale);
+      this.start.style.backgroundColor = colours.css[shade];
+      this.start.style.color = colours.ink[shade];
+      this.start.title = `start ${number(weight, 3)}`;
+      this.start.classList.toggle("aimed", first >= 0 && first === column);
+    }
+  }
+
+  /** @param {View} view */
+  #lay(view) {
+    this.#laid = view.queries;
+    this.start = make("span", { className: "rg-token special", textContent: "start" });
+    this.#nodes = view.queries.map((token, row) => make("span", {
+      className: `rg-token${token.special ? " special" : ""}`, textContent: shown(token.text),
+      on: { click: () => this.choose(row, -1) },
+    }));
+    this.replaceChildren(make("div", { className: "rg-text", dir: "auto" }, this.start,
+      ...this.#nodes.flatMap((node, i) => (i === 0 || spaced(view.queries, i) ? [" ", node] : [make("wbr"), node]))));
+  }
+}
+
+define("rg-history", HistoryElement);
+
+class LanguageScreen extends TraceScreen {
+  task = "language";
+  strip = make("div", { className: "rg-strip", tabIndex: 0, role: "slider", "aria-label": "Position in the text", dir: "ltr" });
+  total = make("span", { className: "hint" });
+  count = make("input", { type: "number", min: "1", max: "200", value: "20" });
+  heat = make("input", { type: "number", min: "0", max: "2", step: "0.1", value: "0.7" });
+  go = make("button", { type: "button", className: "rg-button primary", textContent: "Continue", on: { click: () => void this.#continue() } });
+  /** @type {AbortController | null} */
+  #writing = null;
+
+  /** @returns {import("../board.js").Wish} */
+  wish() {
+    return {
+      shapes: [["text", "Text", "rg-history"], ["matrix", "Matrix", "regard-matrix"]],
+      fits: (look) => look.asking === "next" && look.asked === "text",
+      first: ["past", "decoder.self"],
+      aggregate: "mean",
+      rows: true,
+      firstRow: (view) => view.queries.length - 1,
+      none: "This model reads without attention: what it remembers is in its state alone.",
+      blank: (trace) => blankView(trace, "next", "text"),
+      drawn: (view, selection) => this.#mark(view.rows[selection.row]),
+    };
+  }
+
+  build() {
+    super.build();
+    this.board.inside.append(
+      make("section", { "aria-label": "Surprisal" },
+        make("div", { className: "rg-row" }, make("h2", {}, "Surprisal"), this.total), this.strip),
+      make("section", { className: "rg-row", "aria-label": "Continue the text" },
+        make("h2", { textContent: "Let it write on" }),
+        make("label", { className: "field" }, make("span", { textContent: "Tokens" }), this.count),
+        make("label", { className: "field" }, make("span", { textContent: "Temperature" }), this.heat), this.go));
+    const at = (/** @type {PointerEvent} */ event) => {
+      const bars = [...this.strip.children];
+      const found = bars.findIndex((bar) => bar.getBoundingClientRect().right >= event.clientX);
+      this.#go(found < 0 ? bars.length - 1 : found);
+    };
+    this.strip.addEventListener("pointerdown", (event) => { this.strip.setPointerCapture(event.pointerId); at(event); });
+    this.strip.addEventListener("pointermove", (event) => { if (event.buttons) at(event); });
+  }
+
+  keys() {
+    return {
+      ...super.keys(),
+      ArrowLeft: () => this.#go(this.#at - 1), ArrowRight: () => this.#go(this.#at + 1),
+      Home: () => this.#go(0), End: () => this.#go(Infinity),
+    };
+  }
+
+  #at = 0;
+
+  /** @param {number} position of the text, in tokens */
+  #go(position) {
+    const { board, trace } = this;
+    const last = (trace?.sides.next?.tokens.length ?? 1) - 1;
+    const at = Math.min(last, Math.max(0, position));
+    if (board.view) {
+      let row = board.view.rows.indexOf(at);
+      if (row < 0) row = board.view.rows.length - 1;
+      board.select({ row, column: -1 });
+    } else {
+      this.context.setState({ row: at }, { quiet: true });
+      this.#mark(at);
+      this.context.say(this.strip.getAttribute("aria-valuetext") ?? "");
+    }
+  }
+
+  /** @param {TraceDocument} trace */
+  told(trace) {
+    const each = /** @type {number[]} */ (trace.prediction?.token_log_probabilities ?? []);
+    const bits = each.map((one) => -one / Math.LN2);
+    const most = Math.max(...bits, 1);
+    const colours = palette();
+    this.strip.replaceChildren(...bits.map((one, i) => {
+      const bar = make("span", { title: `${shown(trace.sides.next.tokens[i].text)}: ${one.toFixed(1)} bits` });
+      bar.style.height = `${Math.max(2, (100 * one) / most)}%`;
+      bar.style.setProperty("--bar", colours.css[Math.round(90 + (165 * one) / most)]);
+      return bar;
+    }));
+    const sum = bits.reduce((total, one) => total + one, 0);
+    this.total.textContent = bits.length ? `${(sum / bits.length).toFixed(2)} bits a token on average · perplexity ${(2 ** (sum / bits.length)).toFixed(1)}` : "";
+    this.#mark(this.board.view ? this.board.view.rows[this.board.selection.row] : Number(this.context.state.row ?? 0));
+  }
+
+  /** @param {number} at */
+  #mark(at) {
+    this.#at = at;
+    const bars = [...this.strip.children];
+    bars.forEach((bar, i) => bar.classList.toggle("now", i === at));
+    const word = this.trace?.sides.next?.tokens[at];
+    const each = this.trace?.prediction?.token_log_probabilities ?? [];
+    this.strip.setAttribute("aria-valuemin", "1");
+    this.strip.setAttribute("aria-valuemax", String(Math.max(1, bars.length)));
+    this.strip.setAttribute("aria-valuenow", String(Math.min(bars.length, at + 1)));
+    this.strip.setAttribute("aria-valuetext", word ? `‘${shown(word.text)}’${at in each ? `, ${(-each[at] / Math.LN2).toFixed(1)} bits` : ""}` : "");
+  }
+
+  async #continue() {
+    const { context, input } = this;
+    if (this.#writing) return this.#writing.abort();
+    const { model } = context;
+    if (!model || !input.box) return;
+    this.#writing = new AbortController();
+    this.go.textContent = "Stop";
+    let text = input.text;
+    try {
+      const whole = { model: model.id, prompt: text, max_tokens: Math.min(200, Math.max(1, Number(this.count.value) || 20)), temperature: Math.min(2, Math.max(0, Number(this.heat.value) || 0)) };
+      for await (const piece of context.api.complete(whole, this.#writing.signal)) {
+        text += piece;
+        input.box.value = text;
+      }
+    } catch (error) {
+      if (!(error instanceof DOMException)) this.message.replaceChildren(notice(error));
+    } finally {
+      this.#writing = null;
+      this.go.textContent = "Continue";
+    }
+    context.setState({ text, row: undefined, column: undefined }, { push: true });
+  }
+}
+
+define("rg-screen-language", LanguageScreen);

@@ -1,0 +1,174 @@
+// <rg-screen-translation>: target words in rows, source words in columns; the beam; force.
+
+import { define, make } from "/page/elements.js";
+import "/page/links.js";
+import "/page/matrix.js";
+import "/page/shading.js";
+import { number, shown, spaced } from "/page/words.js";
+import { aligned, changes, pinsOf, pinsText } from "../pairs.js";
+import { TraceScreen } from "./asking.js";
+
+/** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
+/** @typedef {import("/page/weights.js").View} View */
+
+const BEAM = 5;
+
+class TranslationScreen extends TraceScreen {
+  task = "translation";
+  output = make("div", { className: "rg-output" });
+  force = make("details", { className: "rg-box rg-force" });
+  beam = make("section", { className: "rg-beam" });
+  /** @type {Set<number>} source tokens that are ticked, for the row that is selected */
+  #ticked = new Set();
+  #row = -1;
+
+  /** @returns {import("../board.js").Wish} */
+  wish() {
+    return {
+      shapes: [["matrix", "Matrix", "regard-matrix"], ["links", "Links", "regard-links"], ["text", "Text", "regard-text"]],
+      fits: (look) => look.asking === "target" && look.asked === "source",
+      first: ["source", "decoder.source"],
+      aggregate: "mean",
+      none: "This model translates without attention: it never looks back at the source.",
+      more: [["Pharaoh", "txt", () => this.#pharaoh()]],
+      drawn: (view, selection) => this.#chose(view, selection),
+    };
+  }
+
+  build() {
+    this.input.label = "Source text";
+    this.input.action = "Translate";
+    this.input.void = { row: undefined, column: undefined, pins: undefined };
+    super.build();
+    this.board.before(this.output);
+    this.board.side.append(this.force);
+    this.board.below.append(this.beam);
+    this.force.addEventListener("toggle", () => this.context.setState({ force: this.force.open }, { quiet: true }));
+  }
+
+  /** @param {string} text */
+  body(text) {
+    const pins = pinsOf(this.context.state.pins);
+    return { text, beam: BEAM, nbest: BEAM, ...(Object.keys(pins).length ? { pins } : {}) };
+  }
+
+  /** @param {TraceDocument} trace */
+  async told(trace) {
+    this.output.hidden = this.board.hidden;
+    this.#beam(trace);
+    const { context } = this;
+    if (!context.state.pins || !context.model) return this.#output(trace, null);
+    const free = await context.api.explain(context.model.id, { text: this.input.text, beam: BEAM, nbest: BEAM });
+    if (trace === this.trace) this.#output(trace, free);
+  }
+
+  /** @param {TraceDocument} trace @param {TraceDocument | null} free the same without pins */
+  #output(trace, free) {
+    const tokens = trace.sides.target?.tokens ?? [];
+    const was = free ? changes(free.sides.target.tokens, tokens) : null;
+    this.#words = tokens.map((token, i) => make("button", {
+      type: "button", className: `rg-word${was?.made[i] ? " made" : ""}${token.special ? " special" : ""}`, textContent: shown(token.text), tabIndex: -1, "aria-pressed": "false",
+      on: { click: () => this.board.view && this.board.select({ row: this.board.view.rows.indexOf(i), column: -1 }) },
+    }));
+    const line = make("div", { className: "rg-line", dir: "auto", role: "group", "aria-label": "Translation", on: { keydown: (/** @type {KeyboardEvent} */ event) => this.#walk(event) } },
+      ...this.#words.flatMap((node, i) => (spaced(tokens, i) ? [" ", node] : [node])));
+    const parts = [make("h2", { className: "over", textContent: free ? "Translation, forced" : "Translation" }), line];
+    if (free && was) {
+      const chance = (/** @type {TraceDocument} */ one) => Number(one.prediction?.log_probability ?? 0).toFixed(2);
+      parts.push(
+        make("h2", { className: "over", textContent: "By itself it writes" }),
+        make("div", { className: "rg-line small", dir: "auto" }, ...free.sides.target.tokens.flatMap((token, i) => {
+          const node = make(was.gone[i] ? "del" : "span", { textContent: shown(token.text), className: token.special ? "special" : "" });
+          return spaced(free.sides.target.tokens, i) ? [" ", node] : [node];
+        })),
+        make("p", { className: "hint" }, `log-probability ${chance(free)} by itself, ${chance(trace)} forced. `,
+          make("button", { type: "button", className: "rg-button", textContent: "Let it look freely", on: { click: () => this.context.setState({ pins: undefined }, { push: true }) } })));
+    }
+    this.output.replaceChildren(...parts);
+    this.#mark();
+  }
+
+  /** @type {HTMLButtonElement[]} */
+  #words = [];
+
+  /** @param {KeyboardEvent} event */
+  #walk(event) {
+    const at = this.#words.findIndex((word) => word === event.target);
+    const rtl = getComputedStyle(/** @type {Element} */ (event.currentTarget)).direction === "rtl" ? -1 : 1;
+    const to = { ArrowRight: at + rtl, ArrowLeft: at - rtl, Home: 0, End: this.#words.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const next = this.#words[Math.min(this.#words.length - 1, Math.max(0, to))];
+    next.focus();
+    next.click();
+  }
+
+  #mark() {
+    const { view, selection } = this.board;
+    const row = view ? view.rows[selection.row] : -1;
+    this.#words.forEach((word, i) => {
+      word.setAttribute("aria-pressed", String(i === row));
+      word.tabIndex = i === Math.max(0, row ?? 0) ? 0 : -1;
+    });
+  }
+
+  /** @param {View} view @param {{row: number, column: number}} selection */
+  #chose(view, selection) {
+    this.#mark();
+    const row = view.rows[selection.row];
+    const pins = pinsOf(this.context.state.pins);
+    if (row !== this.#row) {
+      this.#row = row;
+      this.#ticked = new Set(pins[row] ?? []);
+    }
+    const source = this.trace?.sides.source.tokens ?? [];
+    const again = make("button", {
+      type: "button", className: "rg-button primary", textContent: "Decode again", disabled: !this.#ticked.size,
+      on: { click: () => this.context.setState({ pins: pinsText({ ...pins, [row]: [...this.#ticked].sort((a, b) => a - b) }), row, column: undefined }, { push: true }) },
+    });
+    const chips = source.map((token, i) => {
+      const chip = make("button", {
+        type: "button", className: "rg-chip", textContent: shown(token.text, 20), "aria-pressed": String(this.#ticked.has(i)),
+        on: {
+          click: () => {
+            if (!this.#ticked.delete(i)) this.#ticked.add(i);
+            chip.setAttribute("aria-pressed", String(this.#ticked.has(i)));
+            again.disabled = !this.#ticked.size;
+          },
+        },
+      });
+      return chip;
+    });
+    this.force.open = this.context.state.force === "1" || this.force.open;
+    this.force.replaceChildren(
+      make("summary", { textContent: "Force it to look elsewhere" }),
+      make("p", { className: "hint" }, "As it writes word ", make("strong", { textContent: String(row + 1) }), " it may look at these source words only:"),
+      make("div", { className: "rg-examples", role: "group", "aria-label": "Source words it may look at", dir: "auto" }, ...chips), again);
+  }
+
+  /** @param {TraceDocument} trace */
+  #beam(trace) {
+    const nbest = /** @type {{output: string, score: number, log_probability: number}[]} */ (trace.prediction?.nbest ?? []);
+    const best = Math.max(...nbest.map((one) => one.log_probability));
+    this.beam.hidden = nbest.length < 2;
+    this.beam.replaceChildren(
+      make("h2", { textContent: "The beam: other whole translations" }),
+      make("ol", { className: "rg-nbest" }, ...nbest.map((one) => {
+        const fill = make("span", { className: "bar-fill" });
+        fill.style.width = `${Math.max(1, 100 * Math.exp(one.log_probability - best))}%`;
+        return make("li", {}, make("bdi", { textContent: shown(one.output, 200) }),
+          make("span", { className: "bar-track", "aria-hidden": "true" }, fill),
+          make("span", { className: "bar-number", textContent: number(Math.exp(one.log_probability)) }));
+      })));
+  }
+
+  #pharaoh() {
+    const { trace } = this;
+    const { view } = this.board;
+    if (!trace || !view) return null;
+    const links = trace.alignment?.length ? trace.alignment : aligned(view);
+    return new Blob([`${links.map((pair) => pair.join("-")).join(" ")}\n`], { type: "text/plain" });
+  }
+}
+
+define("rg-screen-translation", TranslationScreen);

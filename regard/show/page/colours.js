@@ -1,0 +1,79 @@
+// Colours of weights: luminance goes one way only, so that they read in grey too.
+
+/** From nothing to the most on white paper; `regard/show/colours.py` has the same. */
+export const LIGHT = ["#f6f8fc", "#dbe6f6", "#aecbec", "#78a6dc", "#427bc1", "#1f5299", "#0e2f66"];
+/** The same on black: brighter is more. */
+export const DARK = ["#171b24", "#1b2c47", "#20457a", "#2f6bb3", "#5d9ade", "#a3cbf3", "#eef6ff"];
+/** For numbers below zero, which only attributions have. */
+export const LIGHT_MINUS = ["#f6f8fc", "#fbe3d6", "#f3bd9f", "#e08f62", "#bd622f", "#8c3f12", "#552104"];
+export const DARK_MINUS = ["#171b24", "#3a2418", "#67371b", "#9c5526", "#d27f44", "#f0b487", "#fff0e4"];
+
+const darkMode = matchMedia("(prefers-color-scheme: dark)");
+
+/** @returns {boolean} whether the reader asked for a dark page */
+export function isDark() {
+  return darkMode.matches;
+}
+
+/** @param {() => void} listener called when the reader changes between light and dark */
+export function onColourChange(listener) {
+  darkMode.addEventListener("change", listener);
+}
+
+/**
+ * 256 colours between stops, each [red, green, blue].
+ * @param {readonly string[]} stops
+ * @returns {[number, number, number][]}
+ */
+function blend(stops) {
+  const ends = stops.map((stop) => [1, 3, 5].map((i) => parseInt(stop.slice(i, i + 2), 16)));
+  return Array.from({ length: 256 }, (_, index) => {
+    const place = (index / 255) * (stops.length - 1);
+    const low = Math.min(Math.floor(place), stops.length - 2);
+    return /** @type {[number, number, number]} */ (
+      ends[low].map((part, i) => Math.round(part + (place - low) * (ends[low + 1][i] - part)))
+    );
+  });
+}
+
+/** A table of 256 colours: as CSS, as pixels of an ImageData, and the ink that reads on each. */
+export class Palette {
+  /** @param {readonly string[]} stops */
+  constructor(stops) {
+    const colours = blend(stops);
+    /** @type {string[]} */
+    this.css = colours.map((colour) => `rgb(${colour.join(" ")})`);
+    /** @type {string[]} */
+    this.ink = colours.map((colour) => (brightness(colour) > 0.179 ? "#000000" : "#ffffff"));
+    this.pixels = new Uint32Array(
+      new Uint8Array(colours.flatMap(([red, green, blue]) => [red, green, blue, 255])).buffer,
+    );
+  }
+}
+
+/** @param {[number, number, number]} colour */
+function brightness(colour) {
+  const [red, green, blue] = colour.map((part) => {
+    const share = part / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+const palettes = {
+  light: new Palette(LIGHT),
+  dark: new Palette(DARK),
+  lightMinus: new Palette(LIGHT_MINUS),
+  darkMinus: new Palette(DARK_MINUS),
+};
+
+/** @param {boolean} [minus] @returns {Palette} the colours that fit the page as it is now */
+export function palette(minus = false) {
+  if (minus) return isDark() ? palettes.darkMinus : palettes.lightMinus;
+  return isDark() ? palettes.dark : palettes.light;
+}
+
+/** @returns {Palette} the colours on paper, for exported pictures */
+export function paperPalette() {
+  return palettes.light;
+}

@@ -1,0 +1,69 @@
+// <regard-row>: what the selected word looked at most, and what else might have stood there.
+
+import { palette } from "./colours.js";
+import { Drawing, define, make } from "./elements.js";
+import { level } from "./scales.js";
+import { best } from "./table.js";
+import { number, shown } from "./words.js";
+
+const SHOWN = 8;
+
+export class RowElement extends Drawing {
+  /** @type {{text: string, probability: number}[][]} by row; set before the view */
+  alternatives = [];
+
+  /** @param {import("./weights.js").View} view */
+  render(view) {
+    const row = this.selection.row;
+    if (row < 0 || row >= view.queries.length) {
+      this.replaceChildren(make("p", { className: "hint", textContent: "Select a word to see where it looks." }));
+      return;
+    }
+    const wide = view.keys.length;
+    const weights = view.weights.subarray(row * wide, (row + 1) * wide);
+    const columns = best(weights, SHOWN).filter((column) => weights[column] > 0);
+    const most = columns.length ? weights[columns[0]] : 1;
+    const colours = palette();
+    const bars = columns.map((column) =>
+      this.#bar(shown(view.keys[column].text, 20), weights[column], weights[column] / most,
+        colours.css[Math.max(70, level(weights[column], view, row, this.scale))],
+        column === this.selection.column, () => this.choose(row, column)));
+    const rest = weights.reduce((sum, weight) => sum + weight, 0) - columns.reduce((sum, column) => sum + weights[column], 0);
+    const nodes = [
+      make("h2", {}, make("bdi", { textContent: shown(view.queries[row].text) }), " looks at"),
+      make("ol", { className: "bars" }, ...bars),
+      rest > 0.005 ? make("p", { className: "hint", textContent: `${wide - columns.length} other words share ${number(rest)}.` }) : null,
+    ];
+    const others = this.alternatives[view.rows[row]];
+    if (others?.length) {
+      const likeliest = Math.max(...others.map((other) => other.probability), 1e-9);
+      nodes.push(
+        make("h2", { textContent: "What might stand here" }),
+        make("ol", { className: "bars" }, ...others.slice(0, 6).map((other) => this.#bar(shown(other.text, 20), other.probability, other.probability / likeliest, "var(--quiet-bar)", false))),
+      );
+    }
+    this.replaceChildren(...nodes.filter((node) => node !== null));
+  }
+
+  /**
+   * @param {string} word @param {number} value @param {number} share @param {string} colour
+   * @param {boolean} chosen @param {() => void} [choose]
+   */
+  #bar(word, value, share, colour, chosen, choose) {
+    const fill = make("span", { className: "bar-fill" });
+    fill.style.width = `${Math.max(1, 100 * share)}%`;
+    fill.style.background = colour;
+    const inner = [
+      make("bdi", { className: "bar-word", textContent: word }),
+      make("span", { className: "bar-track", "aria-hidden": "true" }, fill),
+      make("span", { className: "bar-number", textContent: number(value) }),
+    ];
+    const line = choose
+      ? make("button", { type: "button", className: "bar", on: { click: choose } }, ...inner)
+      : make("span", { className: "bar" }, ...inner);
+    line.classList.toggle("chosen", chosen);
+    return make("li", {}, line);
+  }
+}
+
+define("regard-row", RowElement);

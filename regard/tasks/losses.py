@@ -1,0 +1,60 @@
+"""Cross-entropy of next tokens, without a second copy of the logits."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+CHUNK = 1 << 18
+"""Logits that are worked on together: about as many as the cache holds."""
+
+
+def next_token_loss(
+    logits: Float[Tensor, "b t v"], targets: Int[Tensor, "b t"], smoothing: float
+) -> Float[Tensor, ""]:
+    """Cross-entropy of each next token, summed; 0 is padding.
+
+    Where a gradient is wanted, the logits are used up: their memory becomes the gradient's. With
+    thousands of words, fresh copies of them would take longer than all the rest of a small model.
+    """
+    rows, wanted = logits.flatten(0, 1), targets.flatten()
+    if rows.dtype == torch.float32 and rows.requires_grad and rows.is_contiguous():
+        return _UsedUp.apply(rows, wanted, smoothing)  # type: ignore[no-untyped-call,no-any-return]
+    return F.cross_entropy(rows, wanted, ignore_index=0, reduction="sum", label_smoothing=smoothing)
+
+
+class _UsedUp(torch.autograd.Function):
+    """L = Σ log Σ_v e^x_v − Σ_v y_v x_v, dL/dx = softmax(x) − y; y is smoothed."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Float[Tensor, "n v"], targets: Int[Tensor, "n"], smoothing: float
+    ) -> Float[Tensor, ""]:
+        size = logits.shape[-1]
+        spread = smoothing / size
+        total = logits.new_zeros((), dtype=torch.float64)
+        step = max(1, CHUNK // size)
+        gradient = logits.detach()
+        for x, y in zip(gradient.split(step), targets.split(step), strict=True):
+            here, y = y != 0, y.unsqueeze(-1)
+            top = x.amax(-1, keepdim=True)
+            right = x.gather(-1, y)
+            mean = x.sum(-1) * spread if smoothing else 0.0
+            x.sub_(top).exp_()
+            mass = x.sum(-1, keepdim=True)
+            loss = (mass.log() + top - (1 - smoothing) * right).squeeze(-1) - mean
+            total += loss.masked_fill(~here, 0).sum()
+            x.mul_(here.unsqueeze(-1) / mass)
+            if smoothing:
+                x.sub_(spread * here.unsqueeze(-1))
+            x.scatter_add_(-1, y, (smoothing - 1) * here.unsqueeze(-1).to(x.dtype))
+        ctx.gradient = gradient
+        return total.to(logits.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Float[Tensor, ""]) -> tuple[Tensor, None, None]:
+        return ctx.gradient.mul_(upstream), None, None

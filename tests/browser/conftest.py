@@ -1,0 +1,171 @@
+"""A browser, a server with tiny trained runs, and windows that note every error and request."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
+from tiny import OPTIONS, write_data
+
+HERE = Path(__file__).parent
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+AXE = HERE / "node_modules/axe-core/axe.min.js"
+TRANSFORMER = {"model": "transformer", "layers": 2, "heads": 2}
+RUNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "pairs": ("translation", {}),
+    "stack": ("translation", TRANSFORMER),
+    "prose": ("language", {"attention": "dot", "learning_rate": 0.01, "steps": 3}),
+    "views": ("classify", {}),
+    "names": ("tag", {"encoder": "transformer", "layers": 1, "heads": 2}),
+}
+"""What is served: a name, its task, and options besides those of every tiny run."""
+
+
+def need(present: bool, what: str) -> None:
+    """Skip without it; under CI fail."""
+    if present:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{what} is missing, and under CI these tests must run")
+    pytest.skip(f"{what} is missing")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium; one for each file, since two drivers cannot run in one thread."""
+    need(Path(CHROMIUM).exists(), CHROMIUM)
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        need(False, "the package playwright")
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of runs by name."""
+    import regard
+
+    made = {}
+    for name, (task, more) in RUNS.items():
+        folder = tmp_path_factory.mktemp(f"app-{name}")
+        options = OPTIONS[task] | {"steps": 6, "average": 1} | more
+        run = regard.train(task, write_data(folder, task), out=folder / name, **options)
+        made[name] = run.folder.path
+    return made
+
+
+@pytest.fixture(scope="session")
+def server(runs: dict[str, Path]) -> Iterator[Any]:
+    """All runs behind one server."""
+    from regard.serve import Server
+
+    told: list[str] = []
+    with Server(list(runs.values()), tell=told.append) as made:
+        yield made
+    assert told == []
+
+
+class AppWindow:
+    """A window of the app."""
+
+    def __init__(self, browser: Any, url: str, **options: Any) -> None:
+        wanted = {"viewport": {"width": 1440, "height": 900}, "accept_downloads": True} | options
+        self.url = url
+        self.context = browser.new_context(**wanted)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(20_000)
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        self.expected: list[str] = []
+        """Parts of errors that a test brings about."""
+        self.page.on("console", lambda message: self.errors.append(message.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, screen: str, **state: str) -> "AppWindow":
+        """Go to a screen and wait until it has drawn."""
+        query = f"?{urlencode(state)}" if state else ""
+        self.page.goto(f"{self.url}/{screen}{query}")
+        return self.ready()
+
+    def ready(self) -> "AppWindow":
+        """Wait until nothing is under way."""
+        self.page.wait_for_selector("rg-app[data-ready]")
+        self.page.wait_for_selector("main:not([aria-busy])")
+        self.page.wait_for_timeout(60)
+        return self
+
+    def status(self) -> str:
+        """What is spoken."""
+        return str(self.page.locator("rg-app > footer [role=status]").inner_text())
+
+    def press(self, *keys: str) -> None:
+        """Keys, one after the other."""
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.page.wait_for_timeout(60)
+
+    def colours(self, selector: str) -> int:
+        """Distinct colours of a canvas."""
+        found = self.page.eval_on_selector(
+            selector,
+            """canvas => new Set(new Uint32Array(canvas.getContext('2d').getImageData(
+                0, 0, canvas.width, canvas.height).data.buffer)).size""",
+        )
+        return int(found)
+
+    def state(self) -> dict[str, str]:
+        """The query of the address."""
+        self.page.wait_for_timeout(200)
+        found: dict[str, str] = self.page.evaluate(
+            "Object.fromEntries(new URLSearchParams(location.search))"
+        )
+        return found
+
+    def findings(self) -> list[Any]:
+        """What axe-core has against the page."""
+        need(AXE.exists(), "axe-core (npm ci in tests/browser)")
+        self.page.evaluate(AXE.read_text("utf-8"))
+        found = self.page.evaluate("axe.run().then(result => result.violations)")
+        return [
+            (
+                one["id"],
+                [(n["html"][:160], n.get("failureSummary", "")[-260:]) for n in one["nodes"]],
+            )
+            for one in found
+        ]
+
+    def sideways(self) -> bool:
+        """Whether the page is wider than its window."""
+        return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+
+    def quiet(self) -> None:
+        """Nothing was said in the console, and nobody else was asked."""
+        own = (self.url, "data:", "blob:")
+        assert not [url for url in self.requests if not url.startswith(own)]
+        assert not [e for e in self.errors if not any(part in e for part in self.expected)]
+
+
+@pytest.fixture
+def app(browser: Any, server: Any) -> Iterator[Callable[..., AppWindow]]:
+    """Opens windows; each must have been quiet in the end."""
+    windows: list[AppWindow] = []
+
+    def start(url: str = server.url, **options: Any) -> AppWindow:
+        windows.append(AppWindow(browser, url, **options))
+        return windows[-1]
+
+    yield start
+    for window in windows:
+        window.quiet()
+        window.context.close()

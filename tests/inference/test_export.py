@@ -1,0 +1,271 @@
+"""Exported graphs in onnxruntime, held against the models that they were written from."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+import regard
+from regard.attention import normalizers
+from regard.cli import main
+from regard.inference.graphs import graphs_of
+from regard.models import Machine, MachineConfig
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+import catalogue
+from tiny import OPTIONS, write_data
+
+TOLERANCE = 1e-4
+SHAPES = ([7, 4, 1], [5], [3, 11], [2, 2, 2, 2, 2])
+"""Lengths of the sentences of a batch."""
+
+
+def opened(graph):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(graph.bytes("graph"), options)
+
+
+def run(session, given):
+    named = {port.name: torch.as_tensor(given[port.name]).numpy() for port in session.get_inputs()}
+    return dict(
+        zip([port.name for port in session.get_outputs()], session.run(None, named), strict=True)
+    )
+
+
+def following(found):
+    return {f"state.{name[5:]}": value for name, value in found.items() if name[:5] == "next."}
+
+
+def assert_same(found, expected, weights, name="logits"):
+    """The same numbers and the same weights, none more and none less."""
+    close = {"atol": TOLERANCE, "rtol": 0}
+    np.testing.assert_allclose(found[name], expected.numpy(), **close)
+    got = {name[8:]: value for name, value in found.items() if name.startswith("weights.")}
+    assert got.keys() == weights.keys()
+    for name, value in weights.items():
+        np.testing.assert_allclose(got[name], value.numpy(), err_msg=name, **close)
+
+
+def stirred(model):
+    """With biases and first states that are not zero, so that leaving one out is seen."""
+    for parameter in model.parameters():
+        if parameter.ndim == 1 or not parameter.any():
+            torch.nn.init.normal_(parameter, std=0.3)
+    return model.eval()
+
+
+def batch(lengths):
+    words, longest = catalogue.ids(catalogue.SOURCE_WORDS, len(lengths), max(lengths)), max(lengths)
+    characters = catalogue.ids(catalogue.CHARACTERS, len(lengths), longest, 4)
+    characters[:, :, 2:] *= torch.rand(len(lengths), longest, 2).round().long()
+    return {"words": words, "source": words, "lengths": torch.tensor(lengths)} | {
+        "characters": characters,
+        "target": catalogue.ids(catalogue.TARGET_WORDS, len(lengths), 4),
+        "label": torch.arange(len(lengths)) % 3,
+        "vector": torch.randn(len(lengths), catalogue.FEATURES),
+    }
+
+
+@torch.no_grad()
+def check_whole(model, shapes=SHAPES):
+    (session,) = [opened(graph) for graph in graphs_of(model).values()]
+    for lengths in shapes:
+        given = batch(lengths)
+        output = catalogue.run(model, given, need_weights=True)
+        assert_same(run(session, given), output.logits, output.weights)
+
+
+@torch.no_grad()
+def check_language(model, pieces=(3, 1, 4)):
+    start, session = (opened(graph) for graph in graphs_of(model).values())
+    for lengths in SHAPES[:2]:
+        given = batch(lengths)
+        state = model.start(len(lengths), label=given["label"], vector=given["vector"])
+        passed = run(start, given)
+        for size in pieces:
+            tokens = catalogue.ids(catalogue.TARGET_WORDS, len(lengths), size)
+            output, state = model(tokens, state, need_weights=True)
+            found = run(session, passed | {"tokens": tokens})
+            assert_same(found, output.logits, output.weights)
+            passed = following(found)
+
+
+@torch.no_grad()
+def check_translator(model):
+    encoder, step = (opened(graph) for graph in graphs_of(model).values())
+    for lengths in SHAPES:
+        given = batch(lengths)
+        context = model.encode(given["source"], given["lengths"], need_weights=True)
+        state, passed = model.start(context), run(encoder, given)
+        assert_same(passed, context.lengths, context.weights, "source.lengths")
+        for words in given["target"].unbind(1):
+            chances, state, weights = model.step(words, state)
+            found = run(step, passed | {"token": words})
+            assert_same(found, chances, weights, "log_probabilities")
+            passed |= following(found)
+
+
+CHECKS = {"classifier": check_whole, "tagger": check_whole} | {
+    "language": check_language,
+    "translator": check_translator,
+}
+
+
+@pytest.mark.parametrize(("task", "name"), catalogue.ALL)
+def test_every_model_has_the_same_outputs_and_weights(task, name):
+    CHECKS[task](stirred(catalogue.make(task, name)))
+
+
+@pytest.mark.parametrize("score", catalogue.SCORES)
+def test_every_score(score):
+    check_translator(stirred(catalogue.translator(attention=score)))
+    check_whole(stirred(catalogue.classifier(attention=score, encoder="self")), SHAPES[:1])
+
+
+@pytest.mark.parametrize("normalize", [*normalizers.NORMALIZERS, "top_k(2)"])
+def test_every_normalizer(normalize):
+    check_whole(stirred(catalogue.classifier(normalize=normalize, encoder="self")))
+
+
+@pytest.mark.parametrize("encoder", ["none", "self", "recurrent", "transformer"])
+def test_an_empty_sentence_reads_zeros(encoder):
+    check_whole(stirred(catalogue.classifier(encoder=encoder)), [[5, 0, 3]])
+
+
+def test_a_text_longer_than_a_transformer_reaches():
+    check_language(stirred(catalogue.language(model="transformer", layers=1)), (20, 15, 1, 2))
+    check_language(stirred(catalogue.language(model="transformer", max_length=1)), (3, 1))
+
+
+@pytest.mark.parametrize("kind", ["recurrent", "transformer"])
+def test_machines(kind):
+    model = stirred(Machine(MachineConfig(model=kind, width=12, layers=1), 7))
+    session = opened(graphs_of(model)["model"])
+    for shape in ((3, 5), (1, 9)):
+        symbols = torch.randint(7, shape)
+        with torch.no_grad():
+            output = model(symbols, need_weights=True)
+        assert_same(run(session, {"symbols": symbols}), output.logits, output.weights)
+
+
+def test_what_has_no_graph_is_refused():
+    with pytest.raises(regard.errors.RegardError, match="a memory cannot be exported"):
+        graphs_of(Machine(MachineConfig(model="memory"), 7))
+    with pytest.raises(regard.errors.RegardError, match="train with one that has a name"):
+        graphs_of(catalogue.classifier(score=catalogue.own_score))
+
+
+@pytest.fixture(scope="module")
+def documented():
+    """The functions that the page on exports shows."""
+    page = (Path(__file__).parents[2] / "docs/export.md").read_text("utf-8")
+    names = {}
+    for code in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        exec(code, names)
+    return names
+
+
+KINDS = {
+    "translation": {"recurrent": {}, "transformer": {"model": "transformer", "heads": 2}},
+    "language": {
+        "recurrent": {},
+        "transformer": {"model": "transformer", "heads": 2, "attention": "scaled_dot"},
+    },
+    "classify": {"recurrent": {}, "transformer": {"encoder": "transformer", "heads": 2}},
+    "tag": {"recurrent": {}, "transformer": {"encoder": "transformer", "heads": 2}},
+}
+
+
+@pytest.fixture(
+    scope="module", params=[(task, kind) for task in KINDS for kind in KINDS[task]], ids="-".join
+)
+def exported(request, tmp_path_factory):
+    """A tiny trained run, and the folder of its export from the command line."""
+    task, kind = request.param
+    folder = tmp_path_factory.mktemp(task)
+    options = OPTIONS[task] | {"steps": 6, "average": 1} | KINDS[task][kind]
+    made = regard.train(task, write_data(folder, task), out=folder / "run", **options)
+    assert main(["export", str(folder / "run"), "--to", "onnx", "--out", str(folder / "out")]) == 0
+    return task, made, folder / "out"
+
+
+def test_a_run_elsewhere_says_the_same(exported, documented):
+    """With nothing but the exported folder, onnxruntime and the code of the documentation."""
+    task, made, folder = exported
+    texts = ["the film was great", "not", "very bad plot is the film naïve"]
+    if task == "translation":
+        found = [documented["translate"](folder, text) for text in texts]
+        assert [text for text, _ in found] == made(texts, beam=1)
+        assert all(
+            np.allclose(w.sum(-1), 1) for _, looks in found for s in looks for w in s.values()
+        )
+    elif task == "language":
+        found = [documented["write_on"](folder, text) for text in texts]
+        assert found == made(texts, temperature=0.0, limit=20)
+    else:
+        session = documented["opened"](folder, "model.onnx")
+        labels = json.loads((folder / "labels.json").read_text("utf-8"))
+        if task == "classify":
+            words, lengths = made.task._padded(made.task._read(texts))
+            given = {"words": words.numpy(), "lengths": lengths.numpy()}
+            best = documented["run"](session, **given)["logits"].argmax(-1)
+            assert [labels[n] for n in best] == made(texts)
+        else:
+            tensors = made.task._inputs([text.split() for text in texts])
+            names = ("words", "lengths", "characters")
+            given = {n: tensor.numpy() for n, tensor in zip(names, tensors, strict=True)}
+            logits = documented["run"](session, **given)["logits"]
+            field = np.load(folder / "crf.npz")
+            for text, row in zip(texts, logits, strict=True):
+                path = documented["viterbi"](row[: len(text.split())], **field)
+                assert " ".join(labels[n] for n in path) == made([text])[0]
+
+
+def test_the_folder_describes_itself(exported):
+    task, _, folder = exported
+    record = json.loads((folder / "export.json").read_text("utf-8"))
+    assert record["task"] == task
+    assert {path.name for path in folder.iterdir()} == {*record["files"], "export.json"}
+    for name, graph in record["graphs"].items():
+        onnx.checker.check_model(str(folder / name), full_check=True)
+        session = onnxruntime.InferenceSession(folder / name)
+        assert [port["name"] for port in graph["inputs"]] == [p.name for p in session.get_inputs()]
+        assert {node.domain for node in onnx.load(folder / name).graph.node} == {""}
+
+
+def test_viterbi_of_the_documentation_is_that_of_the_field(documented):
+    field = regard.layers.CRF(4, allowed=torch.rand(4, 4) > 0.3)
+    for parameter in field.parameters():
+        torch.nn.init.normal_(parameter)
+    emissions = torch.randn(5, 6, 4)
+    tables = [field.transitions, field.start, field.end]
+    transitions, start, end = (table.detach().numpy() for table in tables)
+    transitions = np.where(field.allowed.numpy(), transitions, -np.inf)
+    found = [documented["viterbi"](row.numpy(), transitions, start, end) for row in emissions]
+    assert found == field.decode(emissions).tags
+
+
+def test_bad_exports_are_one_line(exported, tmp_path, capsys, monkeypatch):
+    _, made, _ = exported
+    run = str(made.folder.path)
+    (tmp_path / "file").write_text("")
+    for command, words in (
+        (["export", run, "--to", "onx"], "did you mean 'onnx'?"),
+        (["export", run, "--out", run], "choose another --out"),
+        (["export", run, "--out", str(tmp_path / "file")], "is not a folder"),
+        (["export", "nowhere"], "not a run folder"),
+    ):
+        assert main(command) == 2
+        assert words in capsys.readouterr().err
+    monkeypatch.setattr("regard.inference.export.find_spec", lambda name: None)
+    assert main(["export", run, "--out", str(tmp_path / "out")]) == 2
+    assert "pip install onnx" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,239 @@
+"""Classification from the command line: words, vectors, several labels, experts, word vectors."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import f1_score
+
+import regard
+from regard.cli import main
+from regard.training.checkpoints import read_tensors
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tasks_data import write
+
+SMALL = ["--width", "8", "--steps", "2", "--average", "1", "--dropout", "0"]
+LEARNT = ["--patience", "99", "--learning-rate", "0.03", "--warmup", "1"]
+LEARNT += ["--schedule", "constant"]
+
+
+def trained(folder: Path, data: list[str], *options: str) -> Path:
+    out = folder / "run"
+    assert main(["train", "classify", "--data", *data, *SMALL, *options, "--out", str(out)]) == 0
+    return out
+
+
+def predicted(run: Path, lines: list[str], folder: Path) -> list[dict]:
+    (folder / "in.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    out = folder / "out.jsonl"
+    command = ["predict", str(run), "--input", str(folder / "in.txt"), "--output", str(out)]
+    assert main([*command, "--json"]) == 0
+    return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+
+
+def test_sequences_of_vectors_are_learnt_and_named_by_line(tmp_path, capsys):
+    data = write(tmp_path, "classify vectors")
+    learnt = [*LEARNT, "--steps", "90", "--batch-tokens", "20", "--valid", *data]
+    run = trained(tmp_path, data, *learnt)
+    assert "vectors of 3 numbers" in capsys.readouterr().err
+    values = np.load(data[0])
+    np.save(tmp_path / "one.npy", values[5])
+    np.save(tmp_path / "single.npy", values[5, 0])
+    names = [f"{data[0]}[5]", str(tmp_path / "one.npy"), str(tmp_path / "single.npy"), ""]
+    found = predicted(run, names, tmp_path)
+    assert found[0]["probabilities"] == pytest.approx(found[1]["probabilities"], abs=1e-6)
+    assert found[2]["output"] in ("up", "down")
+    assert found[3]["output"] == ""
+    loaded = regard.load(run)
+    task, model = loaded.task, loaded.model
+    assert [p.output for p in task.predict(model, [values[5]])] == [found[0]["output"]]
+    assert main(["evaluate", str(run), "--data", *data, "--json"]) == 0
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["metrics"]["accuracy"]["value"] >= 0.9
+    gold = Path(data[1]).read_text().split()
+    assert [line["label"] for line in measured["lines"]] == gold
+
+
+def test_a_table_of_files_of_several_lengths_and_one_vector_a_text(tmp_path):
+    for i in range(8):
+        np.save(tmp_path / f"{i}.npy", np.full((1 + i % 3, 4), float(i % 2)))
+    rows = "".join(f"{i}.npy\t{i % 2}\n" for i in range(8))
+    (tmp_path / "clips.tsv").write_text("text\tlabel\n" + rows)
+    trained(tmp_path, [str(tmp_path / "clips.tsv")])
+    np.save(tmp_path / "flat.npy", np.eye(8))
+    (tmp_path / "flat.txt").write_text("a\nb\n" * 4)
+    (tmp_path / "other").mkdir()
+    trained(tmp_path / "other", [str(tmp_path / "flat.npy"), str(tmp_path / "flat.txt")])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("the film", "this run reads vectors: expected the name of a .npy file"),
+        ("{x}", "holds several sequences: name one of them, as in {x}[0]"),
+        ("{x}[99]", "{x}[99]: no such sequence: shape [24, 5, 3]"),
+        ("nowhere.npy", "nowhere.npy: no such file"),
+        ("{wide}", "wide.npy: float64 of shape [2, 7]: expected numbers [t, 3] or [3]"),
+        ("{nan}", "nan.npy: holds NaN or infinite values"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_named(line, words, vector_run, capsys):
+    folder, run, data = vector_run
+    names = {"x": data[0], "wide": folder / "wide.npy", "nan": folder / "nan.npy"}
+    (folder / "bad.txt").write_text(line.format(**names) + "\n")
+    assert main(["predict", str(run), "--input", str(folder / "bad.txt")]) == 2
+    error = capsys.readouterr().err
+    assert words.format(**names) in error
+    assert error.count("\n") == 1
+
+
+def test_data_of_another_kind_are_refused(vector_run, tmp_path, capsys):
+    _, run, data = vector_run
+    np.save(tmp_path / "wide.npy", np.zeros((24, 2, 7)))
+    assert main(["evaluate", str(run), "--data", str(tmp_path / "wide.npy"), data[1]]) == 2
+    assert "x.txt:1: vectors of 7 numbers, but those of the training data have 3" in (
+        capsys.readouterr().err
+    )
+    texts = write(tmp_path, "classify")
+    assert main(["evaluate", str(run), "--data", *texts]) == 2
+    assert "words where the training data has vectors" in capsys.readouterr().err
+    both = ["--data", *data, "--valid", str(tmp_path / "wide.npy"), data[1]]
+    out = tmp_path / "mixed"
+    assert main(["train", "classify", *both, *SMALL, "--out", str(out)]) == 2
+    assert "vectors of 7 numbers" in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.fixture(scope="module")
+def vector_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("vectors")
+    data = write(folder, "classify vectors")
+    np.save(folder / "wide.npy", np.zeros((2, 7)))
+    np.save(folder / "nan.npy", np.full((2, 3), np.nan))
+    return folder, trained(folder, data), data
+
+
+def test_several_labels(tmp_path, capsys):
+    data = write(tmp_path, "several")
+    learnt = [*LEARNT, "--steps", "90", "--batch-tokens", "30", "--valid", *data]
+    run = trained(tmp_path, data, "--several", *learnt)
+    texts = [line.split("\t") for line in Path(data[0]).read_text().splitlines()[1:]]
+    found = predicted(run, [text for text, _ in texts], tmp_path)
+    names = ["long", "neg", "pos", "short"]
+    assert list(found[0]["probabilities"]) == names
+    for one in found:
+        likely = [name for name, chance in one["probabilities"].items() if chance > 0.5]
+        assert one["output"] == ",".join(likely)
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--data", *data, "--json"]) == 0
+    measured = json.loads(capsys.readouterr().out)["metrics"]
+
+    def hot(labels: str) -> list[int]:
+        return [int(name in labels.split(",")) for name in names]
+
+    gold, ours = [hot(labels) for _, labels in texts], [hot(one["output"]) for one in found]
+    for name in ("micro", "macro"):
+        expected = f1_score(gold, ours, average=name)
+        assert measured[f"{name}_f1"]["value"] == pytest.approx(expected)
+    exact = np.mean([g == o for g, o in zip(gold, ours, strict=True)])
+    assert measured["accuracy"]["value"] == pytest.approx(exact)
+    assert measured["micro_f1"]["value"] > 0.8
+
+
+def test_several_labels_in_fasttext_lines_lists_and_with_another_separator(tmp_path):
+    (tmp_path / "a.txt").write_text("__label__x __label__y good\n__label__x bad\n" * 6)
+    run = trained(tmp_path, [str(tmp_path / "a.txt")], "--several", "--separator", " + ")
+    assert regard.load(run).task._written(("x", "y")) == "x + y"
+    rows = [{"text": f"t {i}", "labels": ["x", "y"][: i % 3]} for i in range(9)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "none").mkdir()
+    trained(tmp_path / "none", [str(tmp_path / "a.jsonl")], "--several")
+
+
+def test_the_loss_of_several_labels_is_that_of_each(tmp_path):
+    run = regard.load(trained(tmp_path, write(tmp_path, "several"), "--several", "--forget", "0"))
+    from regard.tasks.parts import with_corpora
+
+    task = with_corpora(run.task, run.folder.data)
+    batch = task.batch(np.arange(5))
+    logits = run.model(batch.words, batch.lengths).logits.double()
+    for smoothing in (0.0, 0.2):
+        wanted = batch.labels.double() * (1 - smoothing) + smoothing / 2
+        chances = logits.sigmoid()
+        by_hand = -(wanted * chances.log() + (1 - wanted) * (1 - chances).log()).sum()
+        loss, _ = task.loss(run.model, batch, smoothing, [])
+        torch.testing.assert_close(loss.total.double(), by_hand, rtol=1e-5, atol=1e-5)
+
+
+def test_several_labels_need_the_option(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("__label__x __label__y good\n__label__x bad\n" * 6)
+    assert main(["train", "classify", "--data", str(tmp_path / "a.txt"), *SMALL]) == 2
+    assert "a.txt:1: 2 labels; this task expects one a text, or --several" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
+def test_experts_share_the_decision_and_their_gate_is_seen(encoder, tmp_path):
+    run = trained(tmp_path, write(tmp_path, "classify"), "--experts", "3", "--encoder", encoder)
+    (found,) = predicted(run, ["the film is good"], tmp_path)
+    assert len(found["experts"]) == 3
+    assert sum(found["experts"]) == pytest.approx(1)
+    loaded = regard.load(run)
+    ids = torch.tensor(loaded.task.tokenizer.ids(["the film is good"]))
+    weights = loaded.model(ids, torch.tensor([4]), need_weights=True).weights
+    assert weights["experts"].flatten().tolist() == pytest.approx(found["experts"])
+    assert ("encoder.0.experts" in weights) == (encoder == "transformer")
+
+
+@pytest.mark.parametrize(("name", "frozen"), [("g.txt", True), ("g.vec", False), ("g.gz", True)])
+def test_word_vectors_from_a_file(name, frozen, tmp_path, capsys):
+    data = write(tmp_path, "classify")
+    text = ("3 4\n" if name == "g.vec" else "") + "good 1 2 3 4\nbad 5 6 7 8\nelse 0 0 0 1\n"
+    raw = text.encode()
+    (tmp_path / name).write_bytes(gzip.compress(raw) if name == "g.gz" else raw)
+    options = ["--vectors", str(tmp_path / name), *(["--freeze"] if frozen else [])]
+    run = trained(tmp_path, data, *options, "--warmup", "1")
+    assert "2 of 11 words have vectors of 4 numbers" in capsys.readouterr().err
+    (tmp_path / name).unlink()
+    task = regard.load(run).task
+    good = task.tokenizer.ids(["good"])[0][0]
+    table = read_tensors(run / "model.safetensors")[0]["inputs.words.weight"]
+    assert table.shape[1] == 4
+    assert torch.equal(table[good], torch.tensor([1.0, 2.0, 3.0, 4.0])) == frozen
+    # the same command goes on without the file
+    assert trained(tmp_path, data, *options, "--warmup", "1") == run
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--freeze"], "option freeze: expected with vectors"),
+        (
+            ["--vectors", "{v}", "--tokenizer", "bpe"],
+            "option vectors: expected with tokenizer word",
+        ),
+        (["--vectors", "nowhere.txt"], "nowhere.txt: no such file"),
+        (["--vectors", "{other}"], "other.txt: has none of the 11 words of the data"),
+        (["--vectors", "{v}", "--word-size", "7"], "have 4 numbers, not 7"),
+        (["--separator", ""], "option separator: expected a text"),
+        (["--pooling", "sum", "--normalize", "sparsmax"], "did you mean 'sparsemax'"),
+        (["--pooling", "sum", "--encoder", "none", "--cell", "gruu"], "did you mean 'gru'"),
+        (["--pooling", "sum", "--attention", "adittive"], "did you mean 'additive'"),
+    ],
+)
+def test_options_that_do_not_go_together(options, words, tmp_path, capsys):
+    names = {"v": tmp_path / "v.txt", "other": tmp_path / "other.txt"}
+    names["v"].write_text("good 1 2 3 4\n")
+    names["other"].write_text("gut 1 2 3 4\n")
+    given = [option.format(**names) for option in options]
+    data = ["--data", *write(tmp_path, "classify")]
+    out = tmp_path / "run"
+    assert main(["train", "classify", *data, *SMALL, *given, "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert words in error.splitlines()[-1]

@@ -1,0 +1,46 @@
+"""Translation from the command line, with each order of steps and each kind of model."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import regard
+from regard.cli import main
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tasks_data import write
+
+SMALL = ["--width", "8", "--steps", "2", "--average", "1", "--max-tokens", "40", "--tokenizer"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--order", "luong", "--input-feeding"],
+        ["--local", "m"],
+        ["--model", "transformer", "--layers", "1", "--experts", "2", "--heads", "2"],
+        ["--attention", "none", "--cell", "lstm"],
+    ],
+    ids=" ".join,
+)
+def test_it_is_trained_evaluated_and_used(options, tmp_path, capsys):
+    data = write(tmp_path, "translation")
+    out = str(tmp_path / "run")
+    command = ["train", "translation", "--data", *data, *SMALL, "word", *options, "--out", out]
+    assert main(command) == 0
+    capsys.readouterr()
+    assert main(["evaluate", out, "--data", *data, "--beam", "2"]) == 0
+    assert capsys.readouterr().out.startswith("bleu")
+    assert len(regard.load(out)(["the film is good", "", "the end"], beam=1)) == 3
+
+
+def test_a_run_of_one_task_goes_on_where_it_stopped(tmp_path, capsys):
+    data = write(tmp_path, "translation")
+    out = str(tmp_path / "run")
+    command = ["train", "translation", "--data", *data, *SMALL, "word", "--out", out]
+    assert main(command) == 0
+    assert main(command) == 0
+    assert "going on with the run" in capsys.readouterr().err
+    assert main([*command[:-2], "--attention", "dot", "--out", out]) == 2
+    assert "holds another run (its attention is " in capsys.readouterr().err
