@@ -25,14 +25,19 @@ def train(
 ) -> "Run":
     """Train a model, or go on training it, and return it ready for use.
 
-    `task` is translation, language, classify or tag; `data` names its files (the built-in corpus
-    unless said), `out` the folder of the run; the options are those of `regard train --help`.
+    `task` is translation, language, classify, tag or algorithm; `data` names its files (the
+    built-in corpus unless said), `out` the folder of the run; the options are those of
+    `regard train --help`.
     """
     from regard.inference import load, train_run
+    from regard.inference.drawing_curves import draw_curves
+    from regard.training.processes import announced
 
     if data is not None:
         options["data"] = data
     folder, _ = train_run(task, options, out)
+    if announced().first:
+        draw_curves(folder.path)
     return load(folder.path)
 
 

@@ -16,6 +16,9 @@ def add(commands: Any) -> None:
     made.add_argument("task", help="translation, language, classify, tag or algorithm")
     made.add_argument("--size", type=positive, metavar="INT", help="training examples")
     made.add_argument("--seed", type=int, default=0, help="another seed, another corpus")
+    made.add_argument(
+        "--kind", default="copy", help="of algorithm: copy (default), reverse, sort or recall"
+    )
     made.set_defaults(run=_make, parser=made)
     described = verbs.add_parser("describe", help="say what is in a corpus")
     parted = verbs.add_parser("split", help="part a corpus in train, valid and test files")
@@ -80,7 +83,7 @@ def _split(chosen: argparse.Namespace) -> int:
 def _make(chosen: argparse.Namespace) -> int:
     from regard.data.builtin import write
 
-    written = write(chosen.task, chosen.out, chosen.size, chosen.seed)
+    written = write(chosen.task, chosen.out, chosen.size, chosen.seed, chosen.kind)
     for part, files in written.files.items():
         print(f"{written.counts[part]:>7,} {part}: {', '.join(map(str, files))}")
     return 0

@@ -9,7 +9,7 @@ from typing import Any
 
 Main = Callable[[Sequence[str]], int]
 
-TEXT = "Her sister does not like the noisy old school ."
+TEXT = "Paul will not photograph the boring book next week ."
 
 
 def add(commands: Any, main: Main) -> None:

@@ -80,4 +80,10 @@ def _table(found: Mapping[str, Any]) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    return "–" if value is None else f"{value.value:.4g} [{value.low:.4g}, {value.high:.4g}]"
+    if value is None:
+        return "–"
+    return f"{_short(value.value)} [{_short(value.low)}, {_short(value.high)}]"
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}" if abs(value) >= 0.001 else f"{value:.3f}"

@@ -81,23 +81,8 @@ def _train(chosen: argparse.Namespace) -> int:
         show.line(f"stopped; the same command with --out {folder.path} goes on")
         return 128 + (signals or [signal.SIGTERM])[0]  # another process may have got it
     if place.first:
+        from regard.inference.drawing_curves import draw_curves
+
         show.line(draw_curves(folder.path))
         print(folder.path)
     return 0
-
-
-def draw_curves(folder: Path) -> str:
-    """Draw the learning curves of a run into its folder; why there is no PNG, if there is none."""
-    from regard.files import write_text, write_whole
-    from regard.show.curves import draw, read
-    from regard.show.png import from_svg
-
-    with open(folder / "metrics.jsonl", encoding="utf-8") as lines:
-        picture = draw(read(lines), f"Learning curves of {folder.name}")
-    write_text(folder / "curves.svg", picture)
-    try:
-        pixels = from_svg(picture)
-    except RegardError as error:
-        return f"curves.svg is there, curves.png is not: {error}"
-    write_whole(folder / "curves.png", lambda part: part.write_bytes(pixels))
-    return ""

@@ -59,10 +59,10 @@ def worked_example() -> dict[str, Any]:
 def model_steps(served: Served, body: dict[str, Any]) -> dict[str, Any]:
     """The stages of one row; for the model's own thread."""
     run = served.model(body.get("checkpoint"))
-    place = [None if body.get(name) is None else int(body[name]) for name in ("layer", "head")]
+    layer, head = (int(body[name]) if name in body else None for name in ("layer", "head"))
     row = int(body["row"])
     try:
-        _, look, stages = run_stages(run, body["text"], body["look"], *place, row)
+        _, look, stages = run_stages(run, body["text"], body["look"], layer, head, row)
     except (ValueError, IndexError, RegardError) as error:
         raise Problem(422, f"this row cannot be taken apart: {error}") from error
     keys = look.keys[: len(stages.weights)]
@@ -71,10 +71,14 @@ def model_steps(served: Served, body: dict[str, Any]) -> dict[str, Any]:
 
 def _shorter(stages: Stages, keys: int) -> Stages:
     """Without the padding behind the words."""
-    names = ("keys", "products", "scores", "biased", "allowed", "weights", "values")
-    parts = {name: getattr(stages, name) for name in names}
     return stages._replace(
-        **{name: part if part is None else part[:keys] for name, part in parts.items()}
+        keys=stages.keys[:keys],
+        products=None if stages.products is None else stages.products[:keys],
+        scores=stages.scores[:keys],
+        biased=stages.biased[:keys],
+        allowed=stages.allowed[:keys],
+        weights=stages.weights[:keys],
+        values=stages.values[:keys],
     )
 
 

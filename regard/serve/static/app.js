@@ -274,7 +274,7 @@ export class AppElement extends HTMLElement {
     if (push) {
       next.address = "";
       history.pushState(null, "", address);
-    } else if (address !== `${location.pathname}${location.search}${location.hash}`) replaceSoon(address);
+    } else replaceSoon(address);
     if (!quiet) this.#update();
   }
 

@@ -60,7 +60,7 @@ export function fill(select, choices, chosen) {
  * @returns {{field: HTMLLabelElement, select: HTMLSelectElement}}
  */
 export function picker(label, change) {
-  const select = make("select", { on: { change: () => change(select.value) } });
+  const select = make("select", { "aria-label": label, on: { change: () => change(select.value) } });
   return { select, field: make("label", { className: "field" }, make("span", { textContent: label }), select) };
 }
 
@@ -181,7 +181,7 @@ export class DrawBarElement extends HTMLElement {
     parts.rows = tick("scale each row", (on) => set({ rows: on === this.rows ? undefined : on ? "1" : "0" }));
     parts.specials = tick("hide specials", (on) => set({ specials: on ? "hide" : undefined }));
     parts.threshold = make("input", {
-      type: "range", min: "0", max: "0.5", step: "0.005", value: "0",
+      type: "range", "aria-label": "Hide below", min: "0", max: "0.5", step: "0.005", value: "0",
       on: { input: () => set({ threshold: parts.threshold.value === "0" ? undefined : parts.threshold.value }) },
     });
     parts.number = make("output", {});

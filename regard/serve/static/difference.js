@@ -136,11 +136,11 @@ export function signed(value, digits = 2) {
 export function differenceKey(high, less, more) {
   const bars = Array.from({ length: 41 }, (_, i) => {
     const share = (i - 20) / 20;
-    return draw("rect", { x: 4 * i, y: 0, width: 4.4, height: 10, fill: palette(share < 0).css[Math.round(255 * Math.abs(share))] });
+    return draw("rect", { x: 2.5 * i, y: 0, width: 2.9, height: 10, fill: palette(share < 0).css[Math.round(255 * Math.abs(share))] });
   });
   return make("div", { className: "rg-difference-key", role: "img", "aria-label": `Colours from −${high.toFixed(2)}, ${less}, to +${high.toFixed(2)}, ${more}` },
     make("span", { textContent: `${less} −${high.toFixed(2)}` }),
-    draw("svg", { width: 164, height: 10, "aria-hidden": "true" }, ...bars),
+    draw("svg", { width: 103, height: 10, "aria-hidden": "true" }, ...bars),
     make("span", { textContent: `+${high.toFixed(2)} ${more}` }));
 }
 

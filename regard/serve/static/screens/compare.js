@@ -3,11 +3,14 @@
 
 import { define, make } from "/page/elements.js";
 import "/page/matrix.js";
+import { matrixPicture } from "/page/pictures.js";
 import "/page/table.js";
 import { number, shown } from "/page/words.js";
-import { empty, fill, notice, picker } from "../controls.js";
+import { empty, exportMenu, fill, notice, picker } from "../controls.js";
 import { differenceKey, signed } from "../difference.js";
 import { choose, placeOf, scaleOf, viewFor } from "../looking.js";
+import { csvOf } from "../saving.js";
+import "../shade.js";
 import "./styled.js";
 
 /** @typedef {import("../app.js").Context} Context */
@@ -19,8 +22,8 @@ import "./styled.js";
 /** One of the two: what is chosen in it, and where it is drawn. */
 class Half {
   matrix = /** @type {Drawing} */ (document.createElement("regard-matrix"));
-  title = make("h3", {});
-  output = make("p", { className: "rg-said" });
+  title = make("h2", {});
+  output = make("p", { className: "rg-its-answer" });
   /** @type {Record<string, ReturnType<typeof picker>>} */
   pick;
 
@@ -52,6 +55,9 @@ class CompareScreen extends HTMLElement {
   #turn = 0;
   #a = new Half("a", (partial) => this.context.setState({ ...partial, row: undefined, column: undefined }));
   #b = new Half("b", (partial) => this.context.setState({ ...partial, row: undefined, column: undefined }));
+  shade = /** @type {import("../shade.js").ShadeElement} */ (document.createElement("rg-shade"));
+  /** @type {[TraceDocument, TraceDocument] | null} */
+  #traces = null;
   /** @type {[View, View] | null} */
   #views = null;
   /** @type {View | null} */
@@ -61,17 +67,26 @@ class CompareScreen extends HTMLElement {
   key = make("div", {});
   most = make("ol", { className: "rg-gaps" });
   third = make("section", { className: "rg-half rg-third", "aria-label": "Difference" });
+  #gaps = make("div", {}, make("h2", { textContent: "Where they differ most" }), this.most);
   board = make("div", { className: "rg-compare" });
 
   #build() {
     const { context, input } = this;
-    input.context = context;
+    input.context = this.shade.context = context;
     input.action = "Compare";
     input.label = "Text for both";
     input.fits = () => false;
-    this.third.append(make("div", { className: "rg-fields" }, make("span", { className: "rg-badge", textContent: "A − B" }), make("span", { className: "hint", textContent: "where one looks more than the other" })), this.key, make("h3", { textContent: "A minus B" }), this.difference, make("div", {}, make("h3", { textContent: "Where they differ most" }), this.most));
+    this.third.append(make("div", { className: "rg-fields" }, make("span", { className: "rg-badge", textContent: "A − B" }), make("span", { className: "hint", textContent: "where one looks more than the other" })), this.key, make("h2", { textContent: "A minus B" }), this.difference, this.#gaps);
     this.board.append(this.#a.node, this.#b.node, this.third);
-    this.append(input, this.message, this.board, this.table);
+    const bar = make("div", { className: "rg-card-head" }, this.shade, exportMenu({
+      name: () => "compare", trace: () => this.#traces?.[0] ?? null,
+      picture: () => this.#views && matrixPicture(this.#views[0], { ...scaleOf(context.state), high: Math.max(this.#views[0].largest, this.#views[1].largest) }),
+      more: [
+        ["JSON of B", "json", () => this.#traces && new Blob([JSON.stringify(this.#traces[1])], { type: "application/json" })],
+        ["CSV of both", "csv", () => { if (!this.#views) return null; this.#table(this.#views); return csvOf(/** @type {HTMLTableElement} */ (this.table.firstElementChild)); }],
+      ],
+    }, context));
+    this.append(input, bar, this.message, this.board, this.table);
     this.board.addEventListener("regard-select", (event) => this.#select(/** @type {CustomEvent} */ (event).detail));
     this.board.addEventListener("regard-hover", (event) => {
       const { row, column } = /** @type {CustomEvent} */ (event).detail;
@@ -86,6 +101,7 @@ class CompareScreen extends HTMLElement {
     const { context, input, message } = this;
     const { state } = context;
     input.show();
+    this.shade.show();
     const first = context.model;
     const ready = context.models.filter((model) => model.ready);
     const peers = ready.filter((model) => model.task === first?.task);
@@ -101,11 +117,13 @@ class CompareScreen extends HTMLElement {
     fill(this.#b.pick.model.select, peers.map((model) => [model.id, model.id]), second.id);
     try {
       this.classList.add("waiting");
-      const one = await context.busy(context.api.explain(first.id, { text }));
+      let one = await context.busy(context.api.explain(first.id, { text }));
       // a translation is read along the words of the first, or there would be nothing to subtract
-      const target = first.task === "translation" && second.id !== first.id ? { target: one.output } : {};
+      const target = first.task === "translation" && second.id !== first.id && one.output ? { target: one.output } : {};
       const own = "target" in target ? await context.busy(context.api.explain(second.id, { text })) : null;
       const other = own && own.output === one.output ? own : await context.busy(context.api.explain(second.id, { text, ...target }));
+      const words = (/** @type {TraceDocument} */ trace) => JSON.stringify(trace.sides.target?.tokens.map((token) => token.text));
+      if ("target" in target && words(one) !== words(other)) one = await context.busy(context.api.explain(first.id, { text, ...target }));
       if (turn !== this.#turn) return;
       message.replaceChildren();
       await this.#show(one, other, own, second.id === first.id, turn);
@@ -148,8 +166,10 @@ class CompareScreen extends HTMLElement {
       this.message.replaceChildren(empty("Nothing to compare", "One of the two takes no looks: it was trained without attention."));
       return;
     }
-    const views = /** @type {[View, View]} */ (await Promise.all([viewFor(one, first.looks, first.aggregate, false), viewFor(other, second.looks, second.aggregate, false)]));
+    const hide = context.state.specials === "hide";
+    const views = /** @type {[View, View]} */ (await Promise.all([viewFor(one, first.looks, first.aggregate, hide), viewFor(other, second.looks, second.aggregate, hide)]));
     if (turn !== this.#turn) return;
+    this.#traces = [one, other];
     this.#views = views;
     const alike = (/** @type {import("/page/words.js").Token[]} */ some, /** @type {import("/page/words.js").Token[]} */ others) => some.length === others.length && some.every((token, i) => token.text === others[i].text);
     const fits = alike(views[0].queries, views[1].queries) && alike(views[0].keys, views[1].keys);
@@ -177,15 +197,17 @@ class CompareScreen extends HTMLElement {
   #differ(views) {
     const gap = this.#gap;
     this.difference.hidden = !gap;
+    this.#gaps.hidden = !gap || gap.largest < 0.005;
     if (!gap) {
       this.key.replaceChildren(empty("No difference map", `The two do not have the same words: ${views[0].queries.length} × ${views[0].keys.length} and ${views[1].queries.length} × ${views[1].keys.length}. Choose looks of the same kind.`));
       this.most.replaceChildren();
       return;
     }
-    const high = gap.largest || 1;
+    const high = gap.largest < 0.005 ? 1 : gap.largest;
     this.key.replaceChildren(differenceKey(high, "B more", "A more"));
     this.difference.scale = { kind: "linear", rows: false, threshold: 0, high };
     this.difference.view = gap;
+    if (gap.largest < 0.005) this.key.append(make("p", { className: "hint", textContent: "The two look alike: no weight differs by 0.005 or more." }));
     const wide = gap.keys.length;
     const places = Array.from(gap.weights, (_, i) => i).sort((i, j) => Math.abs(gap.weights[j]) - Math.abs(gap.weights[i])).slice(0, 5);
     this.most.replaceChildren(...places.filter((i) => Math.abs(gap.weights[i]) > 0.005).map((i) => make("li", {}, make("button", {

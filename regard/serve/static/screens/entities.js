@@ -98,7 +98,7 @@ class EntitiesScreen extends TraceScreen {
     this.box.addEventListener("change", () => this.context.setState({ gold: this.box?.value.trim() }));
     this.gold.append(make("summary", { textContent: "Compare with gold labels" }),
       make("p", { className: "hint", textContent: "One label for each word, with blanks between them; O where there is none." }), this.box, this.found);
-    this.board.below.append(this.gold);
+    this.board.inside.append(this.gold);
   }
 
   #tags() { return /** @type {string[]} */ (this.trace?.prediction?.tags ?? []); }

@@ -3,9 +3,10 @@
 
 import { define, make } from "/page/elements.js";
 import { number, shown } from "/page/words.js";
-import { empty, fill, notice, picker } from "../controls.js";
+import { empty, exportMenu, fill, notice, picker } from "../controls.js";
 import { plain } from "../chart.js";
 import { placeOf } from "../looking.js";
+import { csvOf } from "../saving.js";
 import "./styled.js";
 
 /** @typedef {import("../app.js").Context} Context */
@@ -29,6 +30,10 @@ class GradientScreen extends HTMLElement {
   input = /** @type {import("../controls.js").InputElement} */ (document.createElement("rg-input"));
   message = document.createElement("div");
   card = make("section", { className: "rg-panel-card", "aria-label": "Gradient flow" });
+  /** @type {TraceDocument | null} */
+  #trace = null;
+  /** @type {HTMLElement | null} */
+  #menu = null;
   /** @type {Token[]} */
   #tokens = [];
   /** @type {Lane[]} */
@@ -44,6 +49,7 @@ class GradientScreen extends HTMLElement {
     input.fits = (model) => model.ready;
     input.void = { row: undefined, column: undefined, output: undefined };
     this.append(input, this.message, this.card);
+    this.#menu = exportMenu({ name: () => "gradient", trace: () => this.#trace, picture: null, more: [["CSV", "csv", () => csvOf(/** @type {HTMLTableElement} */ (this.#table([]).firstElementChild))]] }, context);
     context.keys({});
   }
 
@@ -80,6 +86,7 @@ class GradientScreen extends HTMLElement {
 
   /** @param {TraceDocument} trace */
   #show(trace) {
+    this.#trace = trace;
     const { state } = this.context;
     const all = trace.attributions ?? [];
     const places = [...new Set(all.map((one) => one.output ?? null))];
@@ -114,8 +121,8 @@ class GradientScreen extends HTMLElement {
     this.card.replaceChildren(
       make("div", { className: "rg-card-head" },
         make("h2", {}, "What ", make("bdi", { className: "rg-answer", textContent: answer(output) }), " hangs on"),
-        make("div", { className: "rg-fields" }, this.#output.field, this.#way.field, this.#tabs())),
-      state.shape === "table" ? this.#table() : this.#strips(),
+        make("div", { className: "rg-fields" }, this.#output.field, this.#way.field, this.#tabs(), this.#menu)),
+      state.shape === "table" ? this.#table(this.#words = []) : this.#strips(),
       this.#summary(saying, gradients, apart, weights));
     this.#select(this.#row);
   }
@@ -149,15 +156,15 @@ class GradientScreen extends HTMLElement {
     return make("div", { className: "rg-strip-frame" }, names, grid);
   }
 
-  #table() {
+  /** @param {HTMLElement[]} lines takes the lines of the table */
+  #table(lines) {
     const lanes = this.#lanes;
-    this.#words = [];
     const head = make("tr", {}, make("th", { scope: "col", textContent: "word" }), ...lanes.flatMap((lane) => [
       make("th", { scope: "col", textContent: lane.name }), lane.apart ? make("th", { scope: "col", textContent: "detached" }) : null].filter((node) => node !== null)));
     const body = this.#tokens.map((token, i) => {
       const line = make("tr", { on: { click: () => this.#select(i) } }, make("th", { scope: "row", textContent: shown(token.text) }), ...lanes.flatMap((lane) => [
         make("td", { textContent: plain(lane.own[i]) }), lane.apart ? make("td", { textContent: plain(lane.apart[i]) }) : null].filter((node) => node !== null)));
-      this.#words.push(line);
+      lines.push(line);
       return line;
     });
     return make("div", { className: "table-scroller rg-table", tabIndex: 0, role: "region", "aria-label": "Gradient flow as a table" },
@@ -166,7 +173,7 @@ class GradientScreen extends HTMLElement {
 
   /** @param {number} i @returns {string} */
   #said(i) {
-    const parts = this.#lanes.map((lane) => `${lane.short} ${plain(lane.own[i])}${lane.apart ? ` (${plain(lane.apart[i])} detached)` : ""}`);
+    const parts = this.#lanes.map((lane) => `${lane.short} ${plain(lane.own[i])}${lane.apart && lane.short === "gradient" ? ` (${plain(lane.apart[i])} detached)` : ""}`);
     return `‘${shown(this.#tokens[i].text)}’: ${parts.join(", ")}`;
   }
 

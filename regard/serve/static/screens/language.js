@@ -97,7 +97,7 @@ class LanguageScreen extends TraceScreen {
     this.board.inside.append(
       make("section", { "aria-label": "Surprisal" },
         make("div", { className: "rg-row" }, make("h2", {}, "Surprisal"), this.total), this.strip),
-      make("section", { className: "rg-row", "aria-label": "Continue the text" },
+      make("section", { className: "rg-row rg-write", "aria-label": "Continue the text" },
         make("h2", { textContent: "Let it write on" }),
         make("label", { className: "field" }, make("span", { textContent: "Tokens" }), this.count),
         make("label", { className: "field" }, make("span", { textContent: "Temperature" }), this.heat), this.go));

@@ -5,7 +5,7 @@ import { define, make } from "/page/elements.js";
 import { shown } from "/page/words.js";
 import { seriesKey } from "../chart.js";
 import { empty, fill, notice, picker } from "../controls.js";
-import { placeOf } from "../looking.js";
+import { chartKinds, saveMenu } from "../saving.js";
 import "./styled.js";
 
 /** @typedef {import("../app.js").Context} Context */
@@ -13,7 +13,7 @@ import "./styled.js";
 /** @typedef {{name: string, main?: string, sentences: boolean, metrics: Record<string, Measured>, by_length: Record<string, Measured>}} Evaluation */
 
 const MOST_RUNS = 4;
-const PAGE = 40;
+const PAGE = 24;
 
 class LengthScreen extends HTMLElement {
   /** @type {Context} */
@@ -38,7 +38,7 @@ class LengthScreen extends HTMLElement {
   #build() {
     const { context, chart } = this;
     this.card.append(
-      make("div", { className: "rg-card-head" }, this.heading, make("div", { className: "rg-fields" }, this.#name.field)),
+      make("div", { className: "rg-card-head" }, this.heading, make("div", { className: "rg-fields" }, this.#name.field, saveMenu(() => "length", chartKinds(() => chart), context))),
       this.key, chart, make("p", { className: "hint", textContent: "Points with their 95 % interval; the small bars below say how many examples stand behind each. Choose a length to read its sentences." }), this.table);
     this.append(this.runs, this.message, this.card, this.sentences);
     chart.addEventListener("rg-point", (event) => {
@@ -81,7 +81,9 @@ class LengthScreen extends HTMLElement {
     const peers = measured.filter((model) => model.task === task);
     const chosen = asked.length ? asked.filter((id) => peers.some((model) => model.id === id)).slice(0, MOST_RUNS) : peers.slice(0, MOST_RUNS).map((model) => model.id);
     const names = [...new Set(chosen.flatMap((id) => (this.#found.get(id) ?? []).filter((one) => Object.keys(one.by_length).length).map((one) => one.name)))];
-    const name = names.includes(state.evaluation) ? state.evaluation : names.find((one) => one !== "validation") ?? names[0];
+    const shared = names.filter((one) => chosen.every((id) => Object.keys(this.#evaluation(id, one)?.by_length ?? {}).length));
+    const good = shared.length ? shared : names;
+    const name = names.includes(state.evaluation) ? state.evaluation : good.find((one) => one !== "validation") ?? good[0];
     this.#chips(measured, chosen, task);
     fill(this.#name.select, names.map((one) => [one, one]), name);
     this.#name.field.hidden = names.length < 2;
@@ -172,7 +174,7 @@ class LengthScreen extends HTMLElement {
     return make("li", {}, make("dl", { className: "rg-sample" },
       make("dt", { textContent: "given" }), make("dd", { dir: "auto", textContent: shown(given, 600) }),
       ...(right ? [make("dt", { textContent: "expected" }), make("dd", { dir: "auto", textContent: shown(right, 600) })] : []),
-      make("dt", { textContent: "it said" }), make("dd", { dir: "auto", className: said === right ? "rg-right" : "rg-wrong", textContent: `${shown(said, 600)} ${right ? (said === right ? "✓" : "✗") : ""}` })),
+      make("dt", { textContent: "it said" }), make("dd", { dir: "auto" }, make("bdi", { textContent: shown(said, 600) }), " ", right ? make("strong", { className: said === right ? "rg-right" : "rg-wrong", textContent: said === right ? "✓ the same" : "✗" }) : null)),
       screen && given ? make("a", { href: `/${screen}?${new URLSearchParams({ model: run, text: given })}`, textContent: "Look at it" }) : "");
   }
 }

@@ -15,6 +15,11 @@ function own(look) {
   return look.name.endsWith("self") || look.name === "past" || look.asking === look.asked;
 }
 
+/** @param {string} text words for those who do not see the heading @returns {HTMLElement} */
+function said(text) {
+  return make("span", { className: "rg-said", textContent: text });
+}
+
 class SelfAttentionScreen extends TraceScreen {
   list = make("ul", { className: "rg-heads-table" });
   /** @type {TraceDocument | null} */
@@ -71,10 +76,9 @@ class SelfAttentionScreen extends TraceScreen {
       };
       const title = [look.layer === undefined ? "" : `layer ${look.layer}`, look.head === undefined ? "" : `head ${look.head}`].filter(Boolean).join(" ") || look.name;
       const line = make("button", {
-        type: "button", className: "rg-head-line", "aria-pressed": "false",
-        "aria-label": `${title}: entropy ${entropy.toFixed(2)} bits, mean distance ${distance.toFixed(1)} tokens`,
+        type: "button", className: "rg-head-line", "aria-pressed": "false", title: "entropy in bits, mean distance in tokens",
         on: { click: () => this.context.setState({ layer: look.layer, head: look.head, aggregate: "one" }) },
-      }, make("span", { textContent: title }), bar(entropy / spread), make("span", { textContent: entropy.toFixed(2) }), bar(distance / far), make("span", { textContent: distance.toFixed(1) }));
+      }, make("span", { textContent: title }), bar(entropy / spread), make("span", {}, said("entropy "), entropy.toFixed(2), said(" bits")), bar(distance / far), make("span", {}, said("mean distance "), distance.toFixed(1)));
       this.#lines.set(look, line);
       return make("li", {}, line);
     }));

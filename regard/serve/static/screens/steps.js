@@ -4,9 +4,10 @@
 import { palette } from "/page/colours.js";
 import { define, make } from "/page/elements.js";
 import { number, shown } from "/page/words.js";
-import { plain } from "../chart.js";
+import { plain as exact } from "../chart.js";
 import { fill, notice, picker } from "../controls.js";
 import { choose, placeOf } from "../looking.js";
+import { csvOf, saveMenu } from "../saving.js";
 import "./styled.js";
 
 /** @typedef {import("../app.js").Context} Context */
@@ -56,9 +57,15 @@ class StepsScreen extends HTMLElement {
     input.action = "Take apart";
     input.fits = () => false;
     this.append(this.pickers, input, this.message, this.card);
+    this.#menu = saveMenu(() => "steps", [
+      ["JSON", "json", () => this.#stages && new Blob([JSON.stringify(this.#stages, null, 1)], { type: "application/json" })],
+      ["CSV", "csv", () => this.#stages && csvOf(/** @type {HTMLTableElement} */ (this.#table(this.#stages).firstElementChild))],
+    ], context);
     context.keys({ "[": () => this.#headBy(-1), "]": () => this.#headBy(1) });
   }
 
+  /** @type {HTMLElement | null} */
+  #menu = null;
   /** @type {number[]} */
   #heads = [];
 
@@ -168,7 +175,7 @@ class StepsScreen extends HTMLElement {
     this.card.replaceChildren(
       make("div", { className: "rg-card-head" },
         make("h2", {}, "Where does ", make("bdi", { className: "rg-answer", textContent: shown(stages.asking, 24) }), " look?"),
-        scores),
+        make("div", { className: "rg-fields" }, scores, this.#menu)),
       make("div", { className: "rg-examples", role: "group", "aria-label": "The word that looks", dir: "auto" }, ...words.map((word, i) => make("button", {
         type: "button", className: "rg-chip", textContent: shown(word, 20), "aria-pressed": String(i === chosen), "data-keep": `word-${i}`,
         on: { click: () => context.setState({ row: i }) },
@@ -206,12 +213,12 @@ class StepsScreen extends HTMLElement {
     const first = stages.products ?? stages.scores;
     const choose = (/** @type {number} */ i) => context.setState({ column: i });
     const largest = Math.max(1e-9, ...stages.query.map(Math.abs), ...stages.keys.flat().map(Math.abs));
-    const most = Math.max(1e-9, ...stages.values.flat().map(Math.abs), ...stages.output.map(Math.abs));
+    const widest = Math.max(1e-9, ...stages.values.flat().map(Math.abs), ...stages.output.map(Math.abs));
     const rows = /** @type {[number, string, (i: number) => Node | string, Node | string][]} */ ([
       [1, stages.outer ? "w · tanh(q + k)" : stages.score === "bilinear" ? "qᵀW · key" : "query · key", (i) => plain(first[i]), ""],
       [2, scaling(stages) || "no scaling", (i) => plain(stages.biased[i]), ""],
       [3, "mask", (i) => (stages.allowed[i] ? plain(stages.biased[i]) : make("span", { className: "rg-hidden-key", textContent: "hidden" })), ""],
-      [4, stages.normalize, (i) => weightBar(stages.weights[i]), plain(Number(stages.weights.reduce((sum, weight) => sum + weight, 0).toFixed(3)))],
+      [4, stages.normalize, (i) => weightBar(stages.weights[i]), plain(stages.weights.reduce((sum, weight) => sum + weight, 0))],
     ]);
     const cell = (/** @type {number} */ i, /** @type {Node | string} */ inner, /** @type {string} */ kind = "") =>
       make("td", { className: `${i === column ? "chosen" : ""} ${kind} ${stages.allowed[i] || step < 3 ? "" : "closed"}`, on: { click: () => choose(i) } }, inner);
@@ -221,8 +228,8 @@ class StepsScreen extends HTMLElement {
       make("td", { className: "rg-total", textContent: "" }, step >= at ? sum : "")));
     const values = make("tr", { className: step === LAST ? "now" : "later" },
       make("th", { scope: "row" }, make("span", { className: "rg-row-name", textContent: "weight · value" })),
-      ...stages.asked.map((_, i) => cell(i, step < LAST ? make("span", { "aria-hidden": "true", textContent: "·" }) : vector(stages.values[i], most, `value of ${shown(stages.asked[i])}`, Math.max(0.12, stages.weights[i] / Math.max(...stages.weights, 1e-9))))),
-      make("td", { className: "rg-total" }, step === LAST ? vector(stages.output, most, "output", 1) : ""));
+      ...stages.asked.map((_, i) => cell(i, step < LAST ? make("span", { "aria-hidden": "true", textContent: "·" }) : vector(stages.values[i], widest, `value of ${shown(stages.asked[i])}`, Math.max(0.12, stages.weights[i] / Math.max(...stages.weights, 1e-9))))),
+      make("td", { className: "rg-total" }, step === LAST ? vector(stages.output, widest, "output", 1) : ""));
     const scroller = make("div", {
       className: "rg-steps-grid", tabIndex: 0, role: "region", "aria-label": "The computation: arrow keys choose a key", "data-keep": "grid", dir: "auto",
       on: {
@@ -235,7 +242,7 @@ class StepsScreen extends HTMLElement {
         },
       },
     }, make("table", {},
-      make("caption", { className: "rg-spoken", textContent: "A column for every word that may be looked at, a row for every step so far" }),
+      make("caption", { className: "rg-said", textContent: "A column for every word that may be looked at, a row for every step so far" }),
       make("thead", {},
         make("tr", {}, make("td", { className: "rg-corner" }), ...stages.asked.map((word, i) => make("th", { scope: "col", className: i === column ? "chosen" : "", on: { click: () => choose(i) } }, make("bdi", { textContent: shown(word, 14) }))), make("th", { scope: "col", className: "rg-total", textContent: "sum" })),
         make("tr", { className: step === 1 ? "vectors now" : "vectors" }, make("th", { scope: "row" }, make("span", { className: "rg-query" }, make("span", { textContent: "query" }), vector(stages.query, largest, `query of ${shown(stages.asking)}`, 1), make("span", { className: "rg-row-name", textContent: "keys" }))),
@@ -299,6 +306,11 @@ function explained(stages) {
     [stages.normalize === "softmax" ? "Softmax" : stages.normalize, stages.normalize === "softmax" ? "eˢ ÷ Σ eˢ" : stages.normalize, "The scores become weights: none below 0, and together 1."],
     ["Sum", "Σ weight · value", "Each value is taken as much as its weight says. Added up, they are what the word has read."],
   ];
+}
+
+/** @param {number} value @returns {string} to three digits behind the point at most */
+function plain(value) {
+  return exact(Number(value.toFixed(3)));
 }
 
 /** @param {Stages} stages @returns {string} what scores are scaled by; nothing where they are not */

@@ -4,11 +4,14 @@
 import { define, make } from "/page/elements.js";
 import { sentence } from "/page/matrix.js";
 import "/page/table.js";
+import { matrixPicture } from "/page/pictures.js";
 import { mostOf } from "/page/shading.js";
 import { shown } from "/page/words.js";
 import { plain } from "../chart.js";
-import { empty, fill, notice, picker } from "../controls.js";
+import { empty, exportMenu, fill, notice, picker } from "../controls.js";
 import { choose, placeOf, scaleOf, viewFor } from "../looking.js";
+import { chartKinds, saveMenu } from "../saving.js";
+import "../shade.js";
 import { tile } from "./gradient.js";
 import "./styled.js";
 
@@ -55,7 +58,10 @@ class TrainingScreen extends HTMLElement {
   #build() {
     const { context } = this;
     this.curves.append(
-      make("div", { className: "rg-card-head" }, make("h2", {}, "Curves ", this.badge), make("div", { className: "rg-fields" }, this.#metric.field)),
+      make("div", { className: "rg-card-head" }, make("h2", {}, "Curves ", this.badge), make("div", { className: "rg-fields" }, this.#metric.field, saveMenu(() => `${this.#run}-curves`, [
+        .../** @type {import("../saving.js").Kind[]} */ (chartKinds(() => this.loss).map(([label, ending, run]) => [`Loss, ${label}`, ending, run])),
+        .../** @type {import("../saving.js").Kind[]} */ (chartKinds(() => this.quality).map(([label, ending, run]) => [`Measure, ${label}`, ending, run])),
+      ], context))),
       this.tiles,
       make("div", { className: "rg-two" },
         make("div", {}, make("h3", { textContent: "Loss, lower is better" }), this.loss),
@@ -194,7 +200,7 @@ class TrainingScreen extends HTMLElement {
   input = /** @type {import("../controls.js").InputElement} */ (document.createElement("rg-input"));
   matrix = /** @type {Drawing} */ (document.createElement("regard-matrix"));
   table = /** @type {Drawing} */ (document.createElement("regard-table"));
-  said = make("p", { className: "rg-said" });
+  said = make("p", { className: "rg-its-answer" });
   note = document.createElement("div");
   slider = make("input", { type: "range", min: "0", max: "0", step: "1", "aria-label": "Checkpoint", on: { input: () => this.#seek(Number(this.slider.value)) } });
   where = make("output", {});
@@ -203,7 +209,10 @@ class TrainingScreen extends HTMLElement {
   #look = picker("Look", (look) => this.context.setState({ look, layer: undefined, head: undefined }));
   #layer = picker("Layer", (layer) => this.context.setState({ layer }));
   #head = picker("Heads", (head) => this.context.setState({ head: head === "mean" ? undefined : head }));
+  shade = /** @type {import("../shade.js").ShadeElement} */ (document.createElement("rg-shade"));
   body = make("div", { className: "rg-replay" });
+  /** @type {import("/page/weights.js").TraceDocument | null} */
+  #trace = null;
   /** @type {{id: string, step: number}[] | null} */
   #known = null;
   /** @type {View | null} */
@@ -211,16 +220,19 @@ class TrainingScreen extends HTMLElement {
   #timer = 0;
 
   #buildReplay() {
-    this.input.context = this.context;
+    this.input.context = this.shade.context = this.context;
     this.input.fits = () => false;
     this.input.action = "Replay";
     this.input.label = "Sentence to replay";
     this.body.append(
       make("div", { className: "rg-player" }, this.play, make("div", { className: "rg-track" }, this.slider, this.marks), this.where),
-      make("div", { className: "rg-fields" }, this.#look.field, this.#layer.field, this.#head.field),
+      make("div", { className: "rg-fields" }, this.#look.field, this.#layer.field, this.#head.field, this.shade),
       this.said, this.matrix, this.table);
     this.replay.append(
-      make("div", { className: "rg-card-head" }, make("h2", { textContent: "Replay: how it came to look there" })),
+      make("div", { className: "rg-card-head" }, make("h2", { textContent: "Replay: how it came to look there" }), exportMenu({
+        name: () => `${this.#run}-replay`, trace: () => this.#trace,
+        picture: () => this.#view && matrixPicture(this.#view, { ...scaleOf(this.context.state), high: 1 }),
+      }, this.context)),
       this.input, this.note, this.body);
     this.body.addEventListener("regard-select", (event) => {
       const { row, column } = /** @type {CustomEvent} */ (event).detail;
@@ -272,6 +284,8 @@ class TrainingScreen extends HTMLElement {
       note.replaceChildren(...(places.length < 2 ? [make("p", { className: "hint", textContent: "This run has kept no earlier weights: train with --save-every to replay them." })] : []));
       body.hidden = false;
       this.#view = view;
+      this.#trace = trace;
+      this.shade.show();
       const scale = { ...scaleOf(state), high: 1 };
       const table = state.shape === "table";
       this.matrix.hidden = table;

@@ -1,0 +1,35 @@
+// <rg-shade>: how weights become colours, for screens with drawings of their own.
+
+import { define, make } from "/page/elements.js";
+import { fill, picker, tick } from "./controls.js";
+
+/** Set `context`, then call `show()` in every update. */
+export class ShadeElement extends HTMLElement {
+  /** @type {import("./app.js").Context} */
+  context = /** @type {any} */ (null);
+  #scale = picker("Shade", (scale) => this.context.setState({ scale: scale === "linear" ? undefined : scale }));
+  #specials = tick("hide specials", (on) => this.context.setState({ specials: on ? "hide" : undefined, row: undefined, column: undefined }));
+  #number = make("output", {});
+  #threshold = make("input", {
+    type: "range", min: "0", max: "0.5", step: "0.005", value: "0",
+    on: { input: () => this.context.setState({ threshold: this.#threshold.value === "0" ? undefined : this.#threshold.value }) },
+  });
+
+  connectedCallback() {
+    if (this.childElementCount) return;
+    this.className = "rg-fields";
+    fill(this.#scale.select, [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithm"]], "linear");
+    this.append(this.#scale.field, make("label", { className: "field" }, make("span", { textContent: "Hide below" }), this.#threshold, this.#number), this.#specials.field);
+  }
+
+  show() {
+    const { state } = this.context;
+    this.#scale.select.value = state.scale === "sqrt" || state.scale === "log" ? state.scale : "linear";
+    const threshold = Math.min(0.5, Math.max(0, Number(state.threshold) || 0));
+    this.#threshold.value = String(threshold);
+    this.#number.textContent = threshold ? threshold.toFixed(3) : "off";
+    this.#specials.box.checked = state.specials === "hide";
+  }
+}
+
+define("rg-shade", ShadeElement);
