@@ -30,11 +30,9 @@ STATES: dict[str, dict[str, str]] = {
     "language": {"row": "24"},
     "sentiment": CHANGED,
     "entities": {"row": "3"},
-    "gradient": {},
-    "steps": {},
-    "training": {},
-    "compare": {},
-    "length": {},
+    "gradient": {"output": "2"},
+    "steps": {"step": "5"},
+    "compare": {"row": "2", "column": "1"},
 }
 """What is chosen on a screen; the rest is as it comes."""
 MORE: tuple[tuple[str, str, dict[str, str], str], ...] = (

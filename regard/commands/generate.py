@@ -47,11 +47,16 @@ def add(commands: Any) -> None:
 
 def _generate(chosen: argparse.Namespace) -> int:
     from regard.inference import load
+    from regard.tasks.conditional import Conditional
 
     run = load(chosen.folder)
     if run.name != "language":
         raise RegardError(
             f"{chosen.folder}: a run of task {run.name} writes no text: see regard predict"
+        )
+    if isinstance(run.task, Conditional):
+        raise RegardError(
+            f"{chosen.folder}: this run writes from a condition: give it to `regard predict`"
         )
     given = {name: getattr(chosen, name) for name in SAMPLING} | {"limit": chosen.tokens}
     options = {name: value for name, value in given.items() if value is not None}
@@ -78,10 +83,15 @@ def _write(text: str) -> None:
 
 def _score(chosen: argparse.Namespace) -> int:
     from regard.inference import load
+    from regard.tasks.conditional import Conditional
 
     run = load(chosen.folder)
     if run.name not in ("language", "translation"):
         raise RegardError(f"{chosen.folder}: a run of task {run.name} gives no probability to text")
+    if isinstance(run.task, Conditional):
+        raise RegardError(
+            f"{chosen.folder}: texts of this run depend on a condition: use `regard evaluate`"
+        )
     cut, total, tokens = 0, 0.0, 0
     with ExitStack() as stack:
         pairs = _pairs(chosen, run.name, stack)

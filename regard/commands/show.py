@@ -12,6 +12,7 @@ from regard.options import positive
 
 ENDINGS = ("html", "svg", "png", "json")
 PICTURES = ("matrix", "links", "text", "heads")
+AGGREGATES = ("mean", "max")
 
 
 def add(commands: Any) -> None:
@@ -51,6 +52,8 @@ def _show(chosen: argparse.Namespace) -> int:
     kind = _kind(chosen.to)
     if chosen.picture not in PICTURES:
         raise RegardError(unknown("picture", chosen.picture, PICTURES))
+    if chosen.aggregate not in AGGREGATES:
+        raise RegardError(unknown("aggregate", chosen.aggregate, AGGREGATES))
     trace = _trace(chosen)
     which = {"name": chosen.look, "layer": chosen.layer, "head": chosen.head}
     if kind == "terminal":

@@ -31,7 +31,9 @@ def _add_training(parser: argparse.ArgumentParser, task: str) -> None:
     kind = KINDS[task]
     for config in (kind.data, kind.model, TrainingConfig):
         add_options(parser, config, kind.defaults)
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="the run's folder")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="the run's folder (default: runs/TASK-DATE-N)"
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="options from a TOML file")
     parser.add_argument("--print-config", action="store_true", help="print all options and stop")
     parser.set_defaults(run=_train, parser=parser)

@@ -29,7 +29,8 @@ class Columns:
     width: int = 0
     tabs: bool = False
     tags: set[str] = field(default_factory=set)
-    marked: bool | None = None
+    marked: bool = False
+    plain: tuple[str, str] | None = None
 
     def split(self, text: str) -> list[str]:
         """The columns of a line: by tabs in a file of tabs, else by blanks."""
@@ -81,10 +82,13 @@ class Columns:
         self.tags.add(tag)
         if tag == "O":
             return
-        if self.marked is None:
-            self.marked = marks_spans(tag)
-        if self.marked and not marks_spans(tag):
-            raise RegardError(f"{where}: tag {tag!r} among BIO tags: expected O, B-kind or I-kind")
+        spans = marks_spans(tag)
+        if not spans:
+            self.plain = self.plain or (tag, where)
+        self.marked = self.marked or spans
+        if self.marked and self.plain:
+            slip, place = self.plain
+            raise RegardError(f"{place}: tag {slip!r} among BIO tags: expected O, B-kind or I-kind")
 
 
 def sentences(

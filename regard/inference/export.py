@@ -75,6 +75,8 @@ def _not_a_run(folder: Path) -> None:
         raise RegardError(f"{folder}: is the folder of a run itself: choose another --out")
     if folder.exists() and not folder.is_dir():
         raise RegardError(f"{folder}: is not a folder: choose another --out")
+    if folder.exists() and any(folder.iterdir()) and not (folder / "export.json").exists():
+        raise RegardError(f"{folder}: holds something else: choose another --out")
 
 
 def _write(path: Path, data: bytes) -> None:

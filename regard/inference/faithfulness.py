@@ -205,7 +205,15 @@ def verdict(
     best = max(GRADIENTS, key=lambda method: measured[method].value)
     random, gradient = measured["random"].value, f"{_figure(measured[best].value)}, by {best}"
     if "attention" not in measured:
-        return f"There is no attention over the input; gradients name words ({gradient})."
+        if measured[best].low > measured["random"].high:
+            return (
+                "There is no attention over the input; gradients name words that matter "
+                f"({gradient}, against {_figure(random)} of random ones)."
+            )
+        return (
+            "There is no attention over the input, and no gradient names words that matter "
+            f"measurably more than random ones ({gradient}, against {_figure(random)})."
+        )
     if alike:
         return "Attention is the same for all words and names none; see what gradients name."
     value = measured["attention"].value

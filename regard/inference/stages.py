@@ -88,8 +88,8 @@ def run_stages(
     trace = run.trace(text, **options)
     places = [one for one in trace.looks if (one.name, one.layer, one.head) == (name, layer, head)]
     if not places:
-        known = sorted({one.name for one in trace.looks})
-        raise ValueError(f"no look {name!r} at this layer and head; there are {', '.join(known)}")
+        known = ", ".join(sorted({one.name for one in trace.looks})) or "none"
+        raise ValueError(f"no look {name!r} at this layer and head; there are: {known}")
     look = places[0]
     if not 0 <= row < len(look.queries):
         raise ValueError(f"row {row} of a look with {len(look.queries)} rows")

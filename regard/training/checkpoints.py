@@ -160,9 +160,16 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
     """Write tensors to a safetensors file, whole or not at all."""
     plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     try:
-        write_whole(path, lambda part: safetensors.torch.save_file(plain, part, metadata))
+        write_whole(path, lambda part: _save(part, plain, metadata))
     except safetensors.SafetensorError as error:  # its own, where the disk is full
         raise RegardError(f"{path}: cannot be written ({error})") from error
+
+
+def _save(part: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    part.touch()
+    mode = part.stat().st_mode  # safetensors would let nobody else read the file
+    safetensors.torch.save_file(tensors, part, metadata)
+    part.chmod(mode)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

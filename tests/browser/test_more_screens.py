@@ -30,6 +30,18 @@ HOSTILE = (
 )
 
 
+@pytest.fixture
+def app(app):
+    """Windows with patience: some of these screens ask a model several times."""
+
+    def start(*given, **options):
+        window = app(*given, **options)
+        window.page.set_default_timeout(60_000)
+        return window
+
+    return start
+
+
 @pytest.fixture(scope="module", autouse=True)
 def measured(runs):
     """In the folder of one run: sentences, one of them hostile, and weights of earlier steps."""
@@ -164,7 +176,7 @@ def test_gradient_strips_are_the_attributions(app, ask_trace):
     window.press("Home")
     assert words.nth(0).get_attribute("aria-selected") == "true"
     before = page.locator(".rg-strip-frame").screenshot()
-    page.get_by_label("Detached").select_option("around")
+    page.get_by_label("Detached", exact=True).select_option("around")
     window.ready()
     assert page.locator(".rg-strip-frame").screenshot() != before
     window.press("t")
@@ -280,9 +292,11 @@ def test_training_replays_checkpoints(app, server):
     assert re.match(r"step \d+: ‘.+’ looks at ‘.+’, [01]\.\d\d", window.status())
     assert window.colours(".rg-replay canvas") > 5
     assert canvas.screenshot() != final
-    page.get_by_role("button", name="Play").click()
-    page.wait_for_function(f"document.querySelector('.rg-track input').value === '{last}'")
-    page.wait_for_selector("button:has-text('Play')")
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_function(
+        "last => document.querySelector('.rg-track input').value === last", arg=str(last)
+    )
+    page.wait_for_selector(".rg-player button:has-text('Play')")
     assert "at" not in window.state()
 
 
@@ -373,7 +387,6 @@ def test_axe_finds_nothing(app, screen, scheme):
 def test_hostile_words_change_nothing(app, screen):
     window = app()
     text = " ".join([*HOSTILE, "x" * 200])
-    window.page.set_default_timeout(60_000)
     state = SCREENS[screen] | {"text": text} | ({"of": "views"} if screen == "steps" else {})
     page = window.open(screen, **state).page
     window.press("t")
@@ -392,7 +405,6 @@ def test_a_hostile_address_changes_nothing(app, screen):
     names = ("model", "other", "of", "score", "step", "look", "layer", "head", "row", "column")
     more = ("detached", "output", "at", "point", "metric", "runs", "bucket", "evaluation")
     window = app()
-    window.page.set_default_timeout(60_000)
     window.open(screen, text=TEXT, **dict.fromkeys((*names, *more, "__proto__"), bad))
     assert window.page.evaluate("window.broken") is None
     assert window.page.get_by_role("alert").count() == 0

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from regard.layers import BahdanauStep
+from regard.layers import LuongStep
 from regard.models import Translator, TranslatorConfig
 from regard.search import beam
 from tests.models.catalogue import (
@@ -112,7 +112,7 @@ def test_an_lstm_begins_with_the_encoders_memory() -> None:
 
 
 def test_parameters_of_a_transformer_counted_by_hand() -> None:
-    w, f, v, u = WIDTH, 40, SOURCE_WORDS, TARGET_WORDS
+    w, f, v, u = WIDTH, 2 * WIDTH, SOURCE_WORDS, TARGET_WORDS
     attention, norm = 4 * (w * w + w), 2 * w
     feed = (w * f + f) + (f * w + w)
     encoder = 2 * (attention + feed + 2 * norm) + norm
@@ -128,8 +128,12 @@ def test_parameters_of_a_recurrent_translator_counted_by_hand() -> None:
     cell = 3 * (w * 2 * w + w * w + 2 * w)
     decoder = (w * w + w) + score + cell + (3 * w * w + w)
     tables = (SOURCE_WORDS + TARGET_WORDS) * w + TARGET_WORDS
-    assert _parameters(translator()) == encoder + decoder + tables
-    assert _parameters(translator(tied=False)) == encoder + decoder + tables + TARGET_WORDS * w
+    order = {"order": "bahdanau"}
+    assert _parameters(translator(**order)) == encoder + decoder + tables
+    assert (
+        _parameters(translator(**order, tied=False))
+        == encoder + decoder + tables + TARGET_WORDS * w
+    )
 
 
 def _parameters(model: Translator) -> int:
@@ -177,5 +181,8 @@ def test_mistakes_are_named() -> None:
         Translator(TranslatorConfig(width=8, attention="aditive"), 5, 5)
 
 
-def test_the_default_is_bahdanaus() -> None:
-    assert isinstance(translator().decoder.one, BahdanauStep)
+def test_the_default_is_luongs_with_input_feeding() -> None:
+    step = translator().decoder.one
+    assert isinstance(step, LuongStep)
+    assert step.input_feeding
+    assert not translator(order="bahdanau").decoder.one.input_feeding

@@ -120,13 +120,13 @@ class CompareScreen extends HTMLElement {
       let one = await context.busy(context.api.explain(first.id, { text }));
       // a translation is read along the words of the first, or there would be nothing to subtract
       const target = first.task === "translation" && second.id !== first.id && one.output ? { target: one.output } : {};
-      const own = "target" in target ? await context.busy(context.api.explain(second.id, { text })) : null;
-      const other = own && own.output === one.output ? own : await context.busy(context.api.explain(second.id, { text, ...target }));
+      const other = await context.busy(context.api.explain(second.id, { text, ...target }));
       const words = (/** @type {TraceDocument} */ trace) => JSON.stringify(trace.sides.target?.tokens.map((token) => token.text));
       if ("target" in target && words(one) !== words(other)) one = await context.busy(context.api.explain(first.id, { text, ...target }));
       if (turn !== this.#turn) return;
       message.replaceChildren();
-      await this.#show(one, other, own, second.id === first.id, turn);
+      await this.#show(one, other, second.id === first.id, turn);
+      if ("target" in target) void this.#free(second.id, text, one.output, turn);
     } catch (error) {
       if (turn !== this.#turn) return;
       this.board.hidden = this.table.hidden = true;
@@ -134,6 +134,13 @@ class CompareScreen extends HTMLElement {
     } finally {
       if (turn === this.#turn) this.classList.remove("waiting");
     }
+  }
+
+  /** What the second one writes by itself, when there is time for it. @param {string} model @param {string} text @param {string} dictated @param {number} turn */
+  async #free(model, text, dictated, turn) {
+    const own = await this.context.api.explain(model, { text }).catch(() => null);
+    if (turn !== this.#turn || !own || own.output === dictated) return;
+    this.#b.output.append(make("span", { className: "hint" }, " read along A’s words; by itself: ", make("bdi", { textContent: shown(own.output, 120) })));
   }
 
   /** @param {Half} half @param {TraceDocument} trace @param {{look?: string, layer?: string, head?: string}} wish */
@@ -153,8 +160,8 @@ class CompareScreen extends HTMLElement {
     return found;
   }
 
-  /** @param {TraceDocument} one @param {TraceDocument} other @param {TraceDocument | null} own @param {boolean} same @param {number} turn */
-  async #show(one, other, own, same, turn) {
+  /** @param {TraceDocument} one @param {TraceDocument} other @param {boolean} same @param {number} turn */
+  async #show(one, other, same, turn) {
     const { context } = this;
     const first = this.#choose(this.#a, one, {});
     // within one model: begin with two different layers or heads, where it has them
@@ -178,8 +185,7 @@ class CompareScreen extends HTMLElement {
       half.matrix.scale = scale;
       half.matrix.view = view;
       half.title.textContent = shown(view.title, 60);
-      const free = half === this.#b && own && own.output !== one.output ? own.output : "";
-      half.output.replaceChildren(make("bdi", { textContent: trace.task === "language" ? "" : shown(trace.output, 120), dir: "auto" }), free ? make("span", { className: "hint" }, " read along A’s words; by itself: ", make("bdi", { textContent: shown(free, 120) })) : "");
+      half.output.replaceChildren(make("bdi", { textContent: trace.task === "language" ? "" : shown(trace.output, 120), dir: "auto" }));
     }
     context.legend(views[0], scale);
     this.#gap = fits ? differenceOf(views) : null;

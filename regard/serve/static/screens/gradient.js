@@ -148,7 +148,7 @@ class GradientScreen extends HTMLElement {
       return make("span", {
         className: `rg-strip-word${token.special ? " special" : ""}`, role: "option", id: `rg-strip-${i}`, "aria-label": this.#said(i),
         on: { click: () => this.#select(i), pointerenter: () => this.context.pass(this.#said(i)), pointerleave: () => this.context.pass("") },
-      }, make("bdi", { className: "rg-strip-name", textContent: shown(token.text, 16) }), ...cells);
+      }, make("span", { className: "rg-strip-name", textContent: shown(token.text, 16) }), ...cells);
     });
     grid.append(...this.#words);
     const names = make("div", { className: "rg-strip-lanes", "aria-hidden": "true" }, make("span", { className: "rg-strip-name" }), ...lanes.map((lane, l) =>

@@ -174,7 +174,7 @@ class LengthScreen extends HTMLElement {
     return make("li", {}, make("dl", { className: "rg-sample" },
       make("dt", { textContent: "given" }), make("dd", { dir: "auto", textContent: shown(given, 600) }),
       ...(right ? [make("dt", { textContent: "expected" }), make("dd", { dir: "auto", textContent: shown(right, 600) })] : []),
-      make("dt", { textContent: "it said" }), make("dd", { dir: "auto" }, make("bdi", { textContent: shown(said, 600) }), " ", right ? make("strong", { className: said === right ? "rg-right" : "rg-wrong", textContent: said === right ? "✓ the same" : "✗" }) : null)),
+      make("dt", { textContent: "it said" }), make("dd", { dir: "auto" }, make("span", { textContent: shown(said, 600) }), " ", right ? make("strong", { className: said === right ? "rg-right" : "rg-wrong", textContent: said === right ? "✓ the same" : "✗" }) : null)),
       screen && given ? make("a", { href: `/${screen}?${new URLSearchParams({ model: run, text: given })}`, textContent: "Look at it" }) : "");
   }
 }

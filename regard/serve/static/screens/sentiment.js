@@ -90,7 +90,8 @@ class SentimentScreen extends TraceScreen {
   }
 
   keys() {
-    return { ...super.keys(), Delete: () => this.#edit(""), Backspace: () => this.#edit("") };
+    const remove = () => { if (document.activeElement?.closest("rg-verdict")) this.#edit(""); };
+    return { ...super.keys(), Delete: remove, Backspace: remove };
   }
 
   /** @param {View} view @param {{row: number, column: number}} selection */

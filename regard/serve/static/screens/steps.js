@@ -244,7 +244,7 @@ class StepsScreen extends HTMLElement {
     }, make("table", {},
       make("caption", { className: "rg-said", textContent: "A column for every word that may be looked at, a row for every step so far" }),
       make("thead", {},
-        make("tr", {}, make("td", { className: "rg-corner" }), ...stages.asked.map((word, i) => make("th", { scope: "col", className: i === column ? "chosen" : "", on: { click: () => choose(i) } }, make("bdi", { textContent: shown(word, 14) }))), make("th", { scope: "col", className: "rg-total", textContent: "sum" })),
+        make("tr", {}, make("td", { className: "rg-corner" }), ...stages.asked.map((word, i) => make("th", { scope: "col", className: i === column ? "chosen" : "", on: { click: () => choose(i) } }, make("span", { className: "rg-key-name", textContent: shown(word, 14) }))), make("th", { scope: "col", className: "rg-total", textContent: "sum" })),
         make("tr", { className: step === 1 ? "vectors now" : "vectors" }, make("th", { scope: "row" }, make("span", { className: "rg-query" }, make("span", { textContent: "query" }), vector(stages.query, largest, `query of ${shown(stages.asking)}`, 1), make("span", { className: "rg-row-name", textContent: "keys" }))),
           ...stages.asked.map((word, i) => make("td", { className: i === column ? "chosen" : "", on: { click: () => choose(i) } }, vector(stages.keys[i], largest, `key of ${shown(word)}`, 1))), make("td", { className: "rg-total" }))),
       make("tbody", {}, ...body, values)));

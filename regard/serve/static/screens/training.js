@@ -44,7 +44,7 @@ class TrainingScreen extends HTMLElement {
   loss = /** @type {import("../chart.js").ChartElement} */ (document.createElement("rg-chart"));
   quality = /** @type {import("../chart.js").ChartElement} */ (document.createElement("rg-chart"));
   qualityTitle = make("h2", {});
-  samples = make("div", { className: "rg-samples" });
+  samples = make("details", { className: "rg-samples" });
   tables = make("div", { className: "rg-two table-scroller", tabIndex: 0, role: "region", "aria-label": "Curves as tables", hidden: true });
   curves = make("section", { className: "rg-panel-card", "aria-label": "Curves" });
   replay = make("section", { className: "rg-panel-card", "aria-label": "Replay" });
@@ -193,7 +193,7 @@ class TrainingScreen extends HTMLElement {
   #samplesOf(line) {
     const some = (line.samples ?? []).slice(0, 3);
     this.samples.hidden = !some.length;
-    this.samples.replaceChildren(make("h3", { textContent: `What it answered at step ${line.step}` }), make("div", { className: "rg-sample-list" }, ...some.map((one) => make("dl", { className: "rg-sample" },
+    this.samples.replaceChildren(make("summary", { textContent: `What it answered at step ${line.step}` }), make("div", { className: "rg-sample-list" }, ...some.map((one) => make("dl", { className: "rg-sample" },
       ...[["given", one.given], ["expected", one.expected], ["it said", one.predicted]].flatMap(([name, text]) => [make("dt", { textContent: name }), make("dd", { dir: "auto", textContent: shown(text, 240) })])))));
   }
 
@@ -293,7 +293,7 @@ class TrainingScreen extends HTMLElement {
       const drawing = table ? this.table : this.matrix;
       drawing.scale = scale;
       drawing.view = view;
-      this.said.replaceChildren("It says ", make("bdi", { dir: "auto", textContent: shown(trace.output || "nothing", 200) }));
+      this.said.replaceChildren("target" in told && places[at] !== "final" ? "Read along its final words: " : "It says ", make("bdi", { dir: "auto", textContent: shown(trace.output || "nothing", 200) }));
       context.legend(view, scale);
       const row = Math.min(view.queries.length - 1, Math.max(0, view.rows.indexOf(placeOf(state, "row"))));
       this.#select(row, view.columns.indexOf(placeOf(state, "column")), `${this.#named(at)}: `);
