@@ -10,7 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 from jaxtyping import config, install_import_hook
+
+# A slow machine is no mistake of the code: no property may fail for taking long.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 install_import_hook("regard", "beartype.beartype")
 torch.set_num_threads(1)  # workers of pytest-xdist share the cores
