@@ -28,6 +28,7 @@ from regard.tasks.task import (
     Prediction,
     Sample,
     by_input_length,
+    weighed,
 )
 from regard.tasks.translating import BUDGET, Decoding, Pins, decode, predict
 
@@ -140,7 +141,7 @@ class Translation:
         links = None
         if self.guided is not None and batch.goal is not None:
             links = self.align_loss * guided_loss(self.guided.of(output.weights), batch.goal)
-        return Loss(words, total([output.balance, links])), carried
+        return Loss(words, total([weighed(output.balance), links])), carried
 
     def evaluate(self, model: nn.Module) -> Evaluation:
         """BLEU of greedy translations of the validation data."""

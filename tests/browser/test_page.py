@@ -17,8 +17,6 @@ from regard.show import page, trace_of
 from regard.trace import Alternative, Attribution, Side, Token, Trace
 
 HERE = Path(__file__).parent
-CHROMIUM = "/usr/bin/chromium"
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 AXE = HERE / "node_modules/axe-core/axe.min.js"
 TSC = HERE / "node_modules/.bin/tsc"
 HOSTILE = (
@@ -75,19 +73,6 @@ def translation() -> Trace:
         alignment=((0, 0), (2, 1), (1, 2), (3, 3)),
         card={"name": "tiny"},
     )
-
-
-@pytest.fixture(scope="module")
-def browser():
-    need(Path(CHROMIUM).exists(), CHROMIUM)
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        need(False, "the package playwright")
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
 
 
 class Window:

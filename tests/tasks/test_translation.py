@@ -3,10 +3,12 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import regard
 from regard.cli import main
+from regard.tasks.parts import with_corpora
 
 sys.path.insert(0, str(Path(__file__).parent))
 from tasks_data import write
@@ -44,3 +46,20 @@ def test_a_run_of_one_task_goes_on_where_it_stopped(tmp_path, capsys):
     assert "going on with the run" in capsys.readouterr().err
     assert main([*command[:-2], "--attention", "dot", "--out", out]) == 2
     assert "holds another run (its attention is " in capsys.readouterr().err
+
+
+def test_the_balance_of_experts_is_a_small_part_of_the_loss(tmp_path):
+    """As in the other tasks: a hundredth of what the model gives."""
+    out = tmp_path / "run"
+    made = ["--model", "transformer", "--experts", "2", "--heads", "2", "--layers", "1"]
+    data = write(tmp_path, "translation")
+    words = ["train", "translation", "--data", *data, *made, "--dropout", "0", "--out", str(out)]
+    words += [*SMALL, "word"]
+    assert main(words) == 0
+    run = regard.load(out)
+    task = with_corpora(run.task, run.folder.data)
+    batch = task.batch(np.arange(5))
+    given = (batch.source, batch.source_lengths, batch.target[:, :-1], batch.target_lengths - 1)
+    output = run.model(*given)
+    loss, _ = task.loss(run.model, batch, 0.0, [])
+    assert loss.extra.item() == pytest.approx(0.01 * output.balance.item(), rel=1e-5)
