@@ -35,7 +35,11 @@ class Places(nn.Module):
 
 
 class Embedding(nn.Module):
-    """A vector a word, scaled by √width where positions are added, as in the transformer."""
+    """A vector a word, scaled by √size as in the transformer.
+
+    The table can serve as the last layer too, which wants short rows, while what comes out has
+    features of variance one, in recurrent models as well: their gates hardly move otherwise.
+    """
 
     def __init__(
         self,
@@ -68,14 +72,12 @@ class Embedding(nn.Module):
             self.words.weight[padding].zero_()
         self.project = None if self.size == width else nn.Linear(self.size, width)
         self.places = Places(positions, width, max_length)
-        self.scale = 1.0 if positions == "none" else width**0.5
+        self.scale = self.size**0.5
         self.dropout = Dropout(dropout)
 
     def forward(self, ids: Int[Tensor, "b t"], offset: int = 0) -> Float[Tensor, "b t w"]:
         """Vectors of the words; `offset` is the position of the first."""
-        vectors: Tensor = self.words(ids)
-        if self.scale != 1.0:
-            vectors = vectors * self.scale
+        vectors: Tensor = self.words(ids) * self.scale
         if self.project is not None:
             vectors = self.project(vectors)
         dropped: Tensor = self.dropout(self.places(vectors, offset))

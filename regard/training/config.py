@@ -65,5 +65,5 @@ class TrainingConfig:
             )
         if self.schedule not in SCHEDULES:
             raise RegardError(unknown("schedule", self.schedule, SCHEDULES))
-        if self.schedule == "cosine" and self.epochs is None and self.steps is None:
-            raise RegardError("schedule cosine needs a budget in epochs or steps, not in minutes")
+        if self.schedule == "cosine" and self.epochs is self.steps is self.minutes is None:
+            raise RegardError("schedule cosine needs a budget: epochs, steps or minutes")

@@ -177,7 +177,8 @@ class _Run:
         self, batches: list[Any], position: Position, total: int | None, carried: list[Tensor]
     ) -> tuple[Progress, list[Tensor]]:
         started = time.monotonic()
-        rate = learning_rate(self.config, position.step, total, position.halvings)
+        share = self._share(position, total)
+        rate = learning_rate(self.config, position.step, share, position.halvings)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.model.train()

@@ -5,11 +5,11 @@ import math
 from regard.training.config import TrainingConfig
 
 
-def learning_rate(config: TrainingConfig, step: int, total: int | None, halvings: int) -> float:
-    """The learning rate of one update.
+def learning_rate(config: TrainingConfig, step: int, share: float, halvings: int) -> float:
+    """The learning rate of one update, after so many and after this share of the budget.
 
     >>> config = TrainingConfig(learning_rate=1.0, warmup=4, schedule="inverse_root")
-    >>> [learning_rate(config, step, None, 0) for step in (0, 3, 15)]
+    >>> [learning_rate(config, step, 0.0, 0) for step in (0, 3, 15)]
     [0.25, 1.0, 0.5]
     """
     risen = min(1.0, (step + 1) / max(1, config.warmup))
@@ -19,8 +19,5 @@ def learning_rate(config: TrainingConfig, step: int, total: int | None, halvings
     if config.schedule == "plateau":
         factor = 0.5**halvings
     if config.schedule == "cosine":
-        if total is None:
-            raise ValueError("schedule cosine needs the number of all updates")
-        done = min(1.0, max(0.0, (step - config.warmup) / max(1, total - config.warmup)))
-        factor = 0.5 * (1.0 + math.cos(math.pi * done))
+        factor = 0.5 * (1.0 + math.cos(math.pi * share))
     return config.learning_rate * risen * factor

@@ -18,7 +18,7 @@ from tests.models.catalogue import (
 def test_the_sum_of_words_is_logistic_regression_on_their_counts() -> None:
     model, batch = classifier(pooling="sum", encoder="none").double(), inputs()
     output = model(batch["source"], batch["lengths"])
-    polarity = model.inputs.words.weight @ model.decision.weight.T
+    polarity = WIDTH**0.5 * model.inputs.words.weight @ model.decision.weight.T
     for row, length in enumerate(batch["lengths"].tolist()):
         words = batch["source"][row, :length].tolist()
         expected = model.decision.bias + sum(polarity[word] for word in words)
@@ -30,7 +30,7 @@ def test_fixed_queries_are_its_equation() -> None:
     model, batch = classifier(pooling="fixed", encoder="none", queries=3).double(), inputs()
     output = model(batch["source"], batch["lengths"], need_weights=True)
     for row, length in enumerate(batch["lengths"].tolist()):
-        x = model.inputs.words.weight[batch["source"][row, :length]]
+        x = WIDTH**0.5 * model.inputs.words.weight[batch["source"][row, :length]]
         weights = (model.pooling.queries @ x.T).softmax(-1)
         torch.testing.assert_close(output.weights["pooling"][row, :, 0, :length], weights)
         expected = model.decision.weight @ (weights @ x).flatten() + model.decision.bias

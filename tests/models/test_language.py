@@ -84,7 +84,7 @@ def test_an_elman_network_is_its_equation() -> None:
     for row in range(3):
         h = model.body.first[0, 0]
         for t in range(LENGTH):
-            x = table[text[row, t]]
+            x = WIDTH**0.5 * table[text[row, t]]
             bias = network.bias_ih_l0 + network.bias_hh_l0
             h = (network.weight_hh_l0 @ h + network.weight_ih_l0 @ x + bias).tanh()
             expected[row, t] = table @ h + model.words.bias
@@ -99,7 +99,7 @@ def test_attention_over_past_states_is_its_equation(window: int) -> None:
     text = ids(TARGET_WORDS, 3, LENGTH)
     logits, (looks,), _ = read(model, text, model.start(3))
     table, join = model.embedding.words.weight, model.body.look.join
-    states, _ = model.body.network(table[text], None, model.start(3).cell)
+    states, _ = model.body.network(WIDTH**0.5 * table[text], None, model.start(3).cell)
     expected, weights = torch.zeros_like(logits), torch.zeros(3, LENGTH, LENGTH).double()
     for row in range(3):
         for t in range(LENGTH):

@@ -57,7 +57,7 @@ def test_features_of_characters_are_a_convolution_and_a_maximum() -> None:
         letters = [letter for letter in words[b, t].tolist() if letter]
         table = [
             torch.zeros(5).double(),
-            *layer.table.words.weight[letters],
+            *5**0.5 * layer.table.words.weight[letters],
             torch.zeros(5).double(),
         ]
         places = [

@@ -94,7 +94,7 @@ def test_without_attention_it_is_told_the_last_state_at_every_step() -> None:
         s = (model.decoder.first.weight @ c + model.decoder.first.bias).tanh()
         logits = model(batch["source"], batch["lengths"], batch["target"]).logits[row]
         for t in range(TARGET):
-            y = model.target.words.weight[batch["target"][row, t]]
+            y = WIDTH**0.5 * model.target.words.weight[batch["target"][row, t]]
             inner = cell.weight_ih @ torch.cat([y, c]) + cell.bias_ih
             s = (inner + cell.weight_hh @ s + cell.bias_hh).tanh()
             o = (output.weight @ torch.cat([s, c, y]) + output.bias).tanh()

@@ -16,30 +16,31 @@ from regard.training.schedule import learning_rate
 
 
 @pytest.mark.parametrize(
-    ("schedule", "step", "halvings", "expected"),
+    ("schedule", "step", "share", "halvings", "expected"),
     [
-        ("constant", 0, 0, 2.0 / 10),
-        ("constant", 9, 0, 2.0),
-        ("constant", 500, 7, 2.0),
-        ("inverse_root", 4, 0, 1.0),
-        ("inverse_root", 39, 0, 1.0),
-        ("plateau", 20, 3, 0.25),
-        ("plateau", 4, 1, 0.5),
-        ("cosine", 10, 0, 2.0),
-        ("cosine", 60, 0, 1.0),
-        ("cosine", 35, 0, 1 + math.sqrt(0.5)),
-        ("cosine", 110, 0, 0.0),
+        ("constant", 0, 0.0, 0, 2.0 / 10),
+        ("constant", 9, 0.1, 0, 2.0),
+        ("constant", 500, 0.9, 7, 2.0),
+        ("inverse_root", 4, 0.1, 0, 1.0),
+        ("inverse_root", 39, 0.5, 0, 1.0),
+        ("plateau", 20, 0.2, 3, 0.25),
+        ("plateau", 4, 0.1, 1, 0.5),
+        ("cosine", 10, 0.0, 0, 2.0),
+        ("cosine", 4, 0.5, 0, 0.5),
+        ("cosine", 60, 0.5, 0, 1.0),
+        ("cosine", 35, 0.25, 0, 1 + math.sqrt(0.5)),
+        ("cosine", 110, 1.0, 0, 0.0),
     ],
 )
-def test_learning_rates_by_hand(schedule, step, halvings, expected):
+def test_learning_rates_by_hand(schedule, step, share, halvings, expected):
     config = TrainingConfig(learning_rate=2.0, warmup=10, schedule=schedule, steps=110)
-    assert learning_rate(config, step, 110, halvings) == pytest.approx(expected, abs=1e-12)
+    assert learning_rate(config, step, share, halvings) == pytest.approx(expected, abs=1e-12)
 
 
 def test_no_warmup_begins_at_the_top():
     for schedule in ("constant", "inverse_root", "plateau", "cosine"):
         config = TrainingConfig(learning_rate=2.0, warmup=0, schedule=schedule, steps=5)
-        assert learning_rate(config, 0, 5, 0) == 2.0
+        assert learning_rate(config, 0, 0.0, 0) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_no_warmup_begins_at_the_top():
         ({"clip": 0.0}, "option clip: expected more than 0"),
         ({"label_smoothing": 1.0}, "option label_smoothing: expected less than 1"),
         ({"schedule": "cosin"}, "unknown schedule 'cosin': did you mean 'cosine'"),
-        ({"schedule": "cosine", "minutes": 1.0}, "needs a budget in epochs or steps"),
+        ({"schedule": "cosine"}, "cosine needs a budget: epochs, steps or minutes"),
     ],
 )
 def test_values_that_make_no_sense_are_named(options, words):
@@ -69,6 +70,15 @@ def run(tmp_path, name, task="classify", **options):
     given = {"data": data, **OPTIONS[task], "dropout": 0.0, **options}
     train_run(task, given, out, report=seen.append)
     return seen, out
+
+
+def test_cosine_comes_down_with_the_minutes(tmp_path):
+    seen, _ = run(tmp_path, "run", schedule="cosine", minutes=0.03, learning_rate=1.0, warmup=0)
+    shares = [0.0, *(progress.share for progress in seen[:-1])]
+    assert shares[-1] > 0.5
+    for progress, share in zip(seen, shares, strict=True):
+        expected = 0.5 * (1 + math.cos(math.pi * share))
+        assert progress.learning_rate == pytest.approx(expected, abs=1e-9)
 
 
 def test_accumulated_batches_make_the_step_of_one(tmp_path):

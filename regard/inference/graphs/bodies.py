@@ -42,8 +42,7 @@ def embedded(layer: Embedding | Vectors, given: Value, offset: Value | None = No
     if isinstance(layer, Vectors):
         return _placed(layer.places, linear(layer.project, given), offset)
     made = given.graph.op("Gather", given.graph.weight(layer.words.weight), given, axis=0)
-    if layer.scale != 1.0:
-        made = made * layer.scale
+    made = made * layer.scale
     if layer.project is not None:
         made = linear(layer.project, made)
     return _placed(layer.places, made, offset)
