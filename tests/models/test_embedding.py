@@ -23,9 +23,9 @@ def test_loaded_vectors_come_out_as_they_went_in(positions: str) -> None:
 @pytest.mark.parametrize("size", [64, 48])
 def test_words_begin_with_features_of_variance_one_and_short_rows(size: int) -> None:
     table = Embedding(503, 64, size=size)
-    assert float(table.words.weight[1:].norm(dim=1).mean()) == pytest.approx(1, abs=0.05)
+    assert table.words.weight[1:].norm(dim=1).mean().item() == pytest.approx(1, abs=0.05)
     if size == 64:
-        assert float(table(torch.arange(1, 503)[None]).std()) == pytest.approx(1, abs=0.05)
+        assert table(torch.arange(1, 503)[None]).std().item() == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.parametrize("size", [6, 4])
