@@ -167,7 +167,11 @@ class Unembedding(nn.Module):
         if self.weight is not None:
             nn.init.normal_(self.weight, std=width**-0.5)
 
-    def forward(self, states: Float[Tensor, "*n w"]) -> Float[Tensor, "*n v"]:
-        """Logits."""
-        table = self.tied[0].words.weight if self.weight is None else self.weight
-        return nn.functional.linear(states, table, self.bias)
+    def forward(
+        self, states: Float[Tensor, "*n w"], among: Int[Tensor, "some"] | None = None
+    ) -> Float[Tensor, "*n v"]:
+        """Logits of all words, or of some."""
+        table, bias = self.tied[0].words.weight if self.weight is None else self.weight, self.bias
+        if among is not None:
+            table, bias = table[among], bias[among]
+        return nn.functional.linear(states, table, bias)

@@ -55,7 +55,7 @@ class LanguageConfig:
     """Experts instead of one feed-forward network."""
     top_k: int | None = None
     """How many experts see a word."""
-    dropout: float = 0.3
+    dropout: float = 0.2
     """Share of features dropped in training."""
     tied: bool = True
     """Words have one table, coming in and going out."""
@@ -137,16 +137,27 @@ class LanguageModel(nn.Module):
         return self.body.start(batch, self._about(label, vector))
 
     def forward(
-        self, words: Int[Tensor, "b t"], state: LanguageState, *, need_weights: bool = False
+        self,
+        words: Int[Tensor, "b t"],
+        state: LanguageState,
+        *,
+        need_weights: bool = False,
+        among: Int[Tensor, "some"] | None = None,
     ) -> tuple[Output, LanguageState]:
         """Logits of the word after each of these, and the state after the last.
 
         Texts in pieces, each with the state after the one before, give the logits of the whole.
+
+        Args:
+            words: what to read.
+            state: the state before it.
+            need_weights: return the weights as well.
+            among: the words that get a logit, in this order; all unless said.
         """
         vectors = self.embedding(words, offset=state.position)
         passed, state = self.body(vectors, state, need_weights=need_weights)
         states = passed.states if self.narrow is None else self.narrow(passed.states)
-        return Output(self.words(states), passed.weights, passed.balance), state
+        return Output(self.words(states, among), passed.weights, passed.balance), state
 
     def _about(self, label: Tensor | None, vector: Tensor | None) -> Tensor | None:
         """[b, 1, w]: what the text is to be about."""

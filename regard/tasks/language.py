@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from regard.tasks.generation import LONGEST_PROMPT, continuations, perplexities,
 from regard.tasks.losses import next_token_loss
 from regard.tasks.parts import Parts, noted, parts, there, vocabulary_size
 from regard.tasks.pretrained import check_vectors, copy_vectors, fill, kept_vectors, sized
+from regard.tasks.sampled import LARGE, Draw, frequencies
 from regard.tasks.task import Evaluation, Loss, Prediction, Sample, Task, weighed
 
 __all__ = [
@@ -41,8 +43,9 @@ __all__ = [
 DEFAULTS: dict[str, Any] = {
     "epochs": 10,
     "patience": 3,
-    "batch_tokens": 1600,
+    "batch_tokens": 800,
     "learning_rate": 2e-3,
+    "schedule": "cosine",
 }
 PROMPT = 8
 """Tokens of the validation text that samples go on from."""
@@ -73,9 +76,12 @@ class LanguageData:
     tokenizer."""
     freeze: bool = False
     """Word vectors stay as they are in the file."""
+    sampled: int | None = None
+    """So many words, drawn anew for each update, stand for all in the softmax while training; a
+    tenth of 16,000 words or more and all of fewer unless said, 0 for all."""
 
     def __post_init__(self) -> None:
-        at_least(self, window_tokens=1)
+        at_least(self, window_tokens=1, sampled=0)
         check_vectors(self, self.tokenizer)
         if self.condition is not None and self.data is None:
             raise RegardError("option condition: expected with data, which was not given")
@@ -90,6 +96,8 @@ class Language:
     steps: int
     kept: KeptVectors | None = None
     freeze: bool = False
+    sampled: int = 0
+    """Words drawn to stand for all of them in training; 0: none are."""
     train: Corpus | None = None
     valid: Corpus | None = None
 
@@ -120,9 +128,22 @@ class Language:
         """Cross-entropy of each next token; the state goes on, its gradient does not."""
         assert isinstance(model, LanguageModel)
         state = resumed(model, len(batch.tokens), carried)
-        output, state = model(batch.tokens, state)
-        total = next_token_loss(output.logits, batch.targets, smoothing)
+        if self.draw is None:
+            output, state = model(batch.tokens, state)
+            total = next_token_loss(output.logits, batch.targets, smoothing)
+        else:
+            drawn = self.draw(batch.targets)
+            output, state = model(batch.tokens, state, among=drawn.words)
+            total = next_token_loss(output.logits + drawn.correction, drawn.targets, smoothing)
         return Loss(total, weighed(output.balance)), carry(model, state)
+
+    @cached_property
+    def draw(self) -> Draw | None:
+        """How words are drawn for the softmax in training, where not all are taken."""
+        if not 0 < self.sampled < self.tokenizer.size:
+            return None
+        counts = frequencies(there(self.train).stream("tokens"), self.tokenizer.size)
+        return Draw.by_frequency(counts, self.sampled)
 
     def evaluate(self, model: nn.Module) -> Evaluation:
         """Perplexity on the validation text."""
@@ -232,7 +253,10 @@ def load(data: LanguageData, config: LanguageConfig, folder: Path) -> Task:
     if data.condition is not None:
         labels, features = conditional.known(folder)
         return conditional.Conditional(config, tokenizer, labels, features, kept, data.freeze)
-    return Language(config, tokenizer, data.window_tokens, kept, data.freeze)
+    sampled = data.sampled
+    if sampled is None:
+        sampled = tokenizer.size // 10 if tokenizer.size >= LARGE else 0
+    return Language(config, tokenizer, data.window_tokens, kept, data.freeze, sampled)
 
 
 def _rows(lines: Iterable[Line], tokenizer: Tokenizer) -> Iterator[dict[str, Any]]:

@@ -136,7 +136,7 @@ def vocabulary_size(kind: str, wanted: int | None, texts: Iterable[str]) -> int:
     if wanted is not None:
         return wanted
     if kind not in ("bpe", "unigram"):
-        return 30000
+        return 30_000
     words = sum(len(text.split()) for text in texts)
     return int(min(16000.0, max(1000.0, 6 * float(words) ** 0.5)))
 
