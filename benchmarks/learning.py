@@ -40,7 +40,10 @@ TEST2016 = (
     "--data {data}/multi30k/test_2016_flickr.de {data}/multi30k/test_2016_flickr.en --lowercase"
 )
 SST = "classify --data {data}/sst2/train.tsv"
-WIKITEXT = "language --data {data}/wikitext-2/train.txt"
+WIKITEXT = (
+    "language --data {data}/wikitext-2/train.txt --tokenizer word --vocabulary 40000 "
+    "--word-size 128 --batch-tokens 1280 --learning-rate 3e-3 --minutes 28"
+)
 TRIALS = (
     Trial("multi30k recurrent additive", MULTI30K, TEST2016, "bleu", "≥ 35"),
     Trial("multi30k transformer", f"{MULTI30K} --model transformer", TEST2016, "bleu", "≥ 37"),
@@ -68,7 +71,7 @@ TRIALS = (
     ),
     Trial(
         "wikitext-2 lstm with attention",
-        f"{WIKITEXT} --attention additive --width 247",
+        f"{WIKITEXT} --attention additive --width 211",
         "--data {data}/wikitext-2/valid.txt",
         "perplexity_per_word",
         "≤ 150",

@@ -171,7 +171,7 @@ class Unembedding(nn.Module):
         self, states: Float[Tensor, "*n w"], among: Int[Tensor, "some"] | None = None
     ) -> Float[Tensor, "*n v"]:
         """Logits of all words, or of some."""
-        table, bias = self.tied[0].words.weight if self.weight is None else self.weight, self.bias
+        table = self.tied[0].words.weight if self.weight is None else self.weight
         if among is not None:
-            table, bias = table[among], bias[among]
-        return nn.functional.linear(states, table, bias)
+            return nn.functional.linear(states, table[among], self.bias[among])
+        return nn.functional.linear(states, table, self.bias)

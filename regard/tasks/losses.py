@@ -24,7 +24,8 @@ def next_token_loss(
     if rows.dtype == torch.float32 and rows.requires_grad and rows.is_contiguous():
         return _UsedUp.apply(rows, wanted, smoothing)  # type: ignore[no-untyped-call,no-any-return]
     if smoothing == 0.0 and not rows.requires_grad:
-        parts = zip(*(part.split(max(1, CHUNK // rows.shape[-1])) for part in (rows, wanted)))
+        step = max(1, CHUNK // rows.shape[-1])
+        parts = zip(rows.split(step), wanted.split(step), strict=True)
         return sum((_plain(x, y) for x, y in parts), start=rows.new_zeros(()))
     return F.cross_entropy(rows, wanted, ignore_index=0, reduction="sum", label_smoothing=smoothing)
 

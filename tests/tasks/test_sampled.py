@@ -95,9 +95,8 @@ def test_a_run_with_drawn_words_learns_the_text(tmp_path, capsys):
         assert main(["train", "language", *data, *options]) == 0
         capsys.readouterr()
         assert main(["evaluate", out, "--data", str(tmp_path / "text.txt"), "--json"]) == 0
-        found[sampled] = json.loads(capsys.readouterr().out)["metrics"]["perplexity_per_token"][
-            "value"
-        ]
+        metrics = json.loads(capsys.readouterr().out)["metrics"]
+        found[sampled] = metrics["perplexity_per_token"]["value"]
     assert found["0"] < 1.8
     assert found["20"] == pytest.approx(found["0"], rel=0.1)
 
