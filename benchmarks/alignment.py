@@ -3,11 +3,12 @@
     python benchmarks/alignment.py --data hansards --minutes 20 --out runs/hansards
 
 The folder holds train.en, train.fr, test.en, test.fr and test.gold (or other endings: --endings).
-Runs that are there already in --out are used as they are, so that it can be stopped and goes on.
+Runs and links that are there already in --out are used as they are, so that it can be stopped and
+goes on.
 """
 
 import argparse
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from typing import Any
 from regard.data import Pair
 from regard.inference import Run, load, train_run
 from regard.inference.agreement import choose_both
-from regard.inference.alignments import align
-from regard.inference.pairs import read_all, read_links
-from regard.inference.symmetrize import SYMMETRIZATIONS
+from regard.inference.alignments import align, soft
+from regard.inference.extraction import argmax
+from regard.inference.pairs import read_all, read_links, turned
+from regard.inference.symmetrize import AGREE, SYMMETRIZATIONS, agree
 from regard.metrics import GoldLinks, alignment_scores, measure, parse_pharaoh
 from regard.metrics.gold import settled
 
@@ -30,15 +32,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--out", type=Path, default=Path("runs/alignment"), metavar="FOLDER")
-    parser.add_argument("--endings", nargs=2, default=["en", "fr"])
+    parser.add_argument("--endings", nargs=2, default=["en", "fr"], metavar="ENDING")
     parser.add_argument("--minutes", type=float, default=20.0, help="for each run that is trained")
+    parser.add_argument("--steps", type=int, help="in place of minutes, for a try")
     parser.add_argument("--pairs", type=int, help="of the training pairs, so many from the top")
     parser.add_argument("--indexed-from", type=int, choices=(0, 1))
-    parser.add_argument("--erasure", type=float, default=0.0, help="beside attention, on the test")
+    parser.add_argument("--erasure", type=float, default=1.0, help="in the rows that have it")
+    parser.add_argument(
+        "--own-erasure", type=float, help="in the links that guide (default: as --erasure)"
+    )
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--batch-tokens", type=int, default=2048)
-    parser.add_argument("--guided-by", choices=("own", "eflomal"), default="own")
-    parser.add_argument("--no-guided", action="store_true")
+    parser.add_argument(
+        "--guided-by",
+        nargs="*",
+        choices=("own", "eflomal"),
+        default=["eflomal", "own"],
+        help="whose links of the training pairs guide a transformer (default: either's)",
+    )
     parser.add_argument("--no-eflomal", action="store_true")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
@@ -49,23 +60,31 @@ def main() -> None:
     gold = settled(read_links(str(chosen.data / "test.gold")), lengths, first=chosen.indexed_from)
     rows = Rows(gold)
     known = None if chosen.no_eflomal else _eflomal(chosen, train, test, rows)
-    ahead, back = _trained(chosen, train, "recurrent", RECURRENT)
-    place = choose_both(ahead, back, list(_some(train, 500)))
-    _rows_of(rows, "recurrent", (ahead, back), test, place, chosen.erasure)
-    if not chosen.no_guided:
-        links = chosen.out / f"train.{chosen.guided_by}.pharaoh"
+    runs = _trained(chosen, train, "recurrent", RECURRENT)
+    places = choose_both(*runs, list(_some(train, 500)))
+    for erasure in sorted({0.0, chosen.erasure}):
+        name = "recurrent" + (f" with erasure {erasure:g}" if erasure else "")
+        _add_runs(rows, name, runs, test, places, erasure)
+    for guide in chosen.guided_by:
+        if guide == "eflomal" and known is None:
+            rows.leave_out("guided by eflomal", "eflomal is not there")
+            continue
+        links = chosen.out / f"train.{guide}.pharaoh"
         if not links.exists():
-            if chosen.guided_by == "own":
-                pairs = list(_some(train, None))
-                made: Iterator[str] = map(str, align(ahead, pairs, place[0], both=(back, place[1])))
-            elif known is None:
-                raise SystemExit("--guided-by eflomal: it is not there")
-            else:
-                made = (_pharaoh(one) for one in known)
-            links.write_text("".join(line + "\n" for line in made), "utf-8")
-        guided = _trained(chosen, train, f"guided.{chosen.guided_by}", TRANSFORMER, links)
-        places = tuple(run.task.guided for run in guided)
-        _rows_of(rows, f"guided by {chosen.guided_by}", guided, test, places, 0.0)
+            made = map(_pharaoh, known or ()) if guide == "eflomal" else _own(chosen, train, runs)
+            _write_lines(links, made)
+        guided = _trained(chosen, train, f"guided.{guide}", TRANSFORMER, links)
+        by = "eflomal" if guide == "eflomal" else f"own {AGREE}"
+        _add_runs(rows, f"guided by {by}", guided, test, tuple(r.task.guided for r in guided), 0.0)
+
+
+def _own(chosen: argparse.Namespace, train: list[Path], runs: tuple[Run, Run]) -> Iterator[str]:
+    """The links that the first pass finds in the training pairs."""
+    pairs = list(_some(train, None))
+    ahead, back = choose_both(*runs, pairs[:500])
+    weight = chosen.erasure if chosen.own_erasure is None else chosen.own_erasure
+    found = align(runs[0], pairs, ahead, both=(runs[1], back), symmetrize=AGREE, erasure=weight)
+    return map(str, found)
 
 
 class Rows:
@@ -84,21 +103,25 @@ class Rows:
         cells += [f"{told[key].value:.3f}" for key in ("precision", "recall")]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
+    def leave_out(self, name: str, why: str) -> None:
+        print(f"| {name} | left out: {why} | | |", flush=True)
 
-def _rows_of(
+
+def _add_runs(
     rows: Rows,
     name: str,
     runs: tuple[Run, Run],
     test: Sequence[Pair],
-    places: tuple[Any, Any],
+    places: tuple[Any, ...],
     erasure: float,
 ) -> None:
-    turned = [Pair(pair.target, pair.source) for pair in test]
-    forward = [set(one.links) for one in align(runs[0], test, places[0], erasure=erasure)]
-    backward = [
-        {(s, t) for t, s in one.links} for one in align(runs[1], turned, places[1], erasure=erasure)
-    ]
+    ahead = [weights for weights, _ in soft(runs[0], test, places[0], erasure)]
+    back = [weights for weights, _ in soft(runs[1], turned(test), places[1], erasure)]
+    forward = [argmax(weights) for weights in ahead]
+    backward = [{(s, t) for t, s in argmax(weights)} for weights in back]
     _add_joined(rows, name, forward, backward)
+    agreed = [argmax(agree(*both)) for both in zip(ahead, back, strict=True)]
+    rows.add(f"{name}, {AGREE}", agreed)
 
 
 def _add_joined(rows: Rows, name: str, forward: list[Any], backward: list[Any]) -> None:
@@ -120,8 +143,8 @@ def _trained(
     for direction, files in (("forward", train), ("backward", train[::-1])):
         folder = chosen.out / f"{name}.{direction}"
         given = COMMON | options | {"data": [str(file) for file in files]}
-        given |= {"minutes": chosen.minutes, "width": chosen.width}
-        given |= {"batch_tokens": chosen.batch_tokens}
+        given |= {"steps": chosen.steps} if chosen.steps else {"minutes": chosen.minutes}
+        given |= {"width": chosen.width, "batch_tokens": chosen.batch_tokens}
         if links is not None:
             guide = links if direction == "forward" else _turned_links(links)
             given["alignments"] = str(guide)
@@ -133,9 +156,13 @@ def _trained(
 def _turned_links(links: Path) -> Path:
     path = links.with_suffix(".turned.pharaoh")
     lines = links.read_text("utf-8").splitlines()
-    turned = (" ".join("-".join(link.split("-")[::-1]) for link in line.split()) for line in lines)
-    path.write_text("".join(line + "\n" for line in turned), "utf-8")
+    back = (" ".join("-".join(link.split("-")[::-1]) for link in line.split()) for line in lines)
+    _write_lines(path, back)
     return path
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(line + "\n" for line in lines), "utf-8")
 
 
 def _train_files(chosen: argparse.Namespace) -> list[Path]:
@@ -145,7 +172,7 @@ def _train_files(chosen: argparse.Namespace) -> list[Path]:
     short = [chosen.out / file.name for file in files]
     for file, part in zip(files, short, strict=True):
         lines = file.read_text("utf-8").split("\n")[: chosen.pairs]
-        part.write_text("".join(line + "\n" for line in lines), "utf-8")
+        _write_lines(part, lines)
     return short
 
 
@@ -161,7 +188,7 @@ def _eflomal(
     try:
         from eflomal import Aligner
     except ImportError as error:
-        print(f"| eflomal | not there ({error}): pip install eflomal | | |")
+        rows.leave_out("eflomal", f"pip install eflomal ({error})")
         return None
     files = [chosen.out / f"eflomal.{way}" for way in ("forward", "backward")]
     pairs = list(chain(_some(train, None), test))

@@ -30,8 +30,8 @@ def add(commands: Any) -> None:
     two.add_argument("--both", type=Path, metavar="RUN", help="a run of the opposite direction")
     two.add_argument(
         "--symmetrize",
-        choices=("grow-diag-final-and", "intersect", "union"),
-        help="how to join both (default: grow-diag-final-and)",
+        choices=("grow-diag-final-and", "intersect", "union", "agree"),
+        help="how to join the links of both; agree joins weights (default: grow-diag-final-and)",
     )
 
     where = align.add_argument_group("where to look")

@@ -20,7 +20,7 @@ from regard.inference.erasure import shares
 from regard.inference.extraction import EXTRACTIONS
 from regard.inference.forcing import SideRead, forced, sides, translator
 from regard.inference.runs import Run
-from regard.inference.symmetrize import SYMMETRIZATIONS
+from regard.inference.symmetrize import AGREE, SYMMETRIZATIONS, agree
 from regard.models.decoders import TransformerDecoder
 from regard.tasks.guidance import Place, source_looks
 
@@ -56,7 +56,8 @@ class Alignment:
     links: tuple[tuple[int, int], ...]
     """Source word, target word, from 0."""
     weights: Float[np.ndarray, "t s"]
-    """How much each target word looked at each source word; with two runs, the mean of both."""
+    """How much each target word looked at each source word; with two runs, the mean of both,
+    or the weights that `agree` made the links of."""
     cut: bool = False
 
     def __str__(self) -> str:
@@ -82,26 +83,32 @@ def align(
         pairs: sentences and their translations.
         place: where in the model to look; `regard.inference.agreement.choose` finds a good one.
         both: a run of the opposite direction and its place, to symmetrise with.
-        symmetrize: how.
+        symmetrize: how: one of `SYMMETRIZATIONS`, which join links, or `agree`, which joins weights
+            and has links made of those.
         extract: how links are made of weights, one of `EXTRACTIONS`.
         threshold: the least weight of a link that `cover` adds, or that `above` takes.
         erasure: how much the losses that words suffer when a source word is erased count beside
             the attention; costs a pass a source word.
     """
-    if symmetrize not in SYMMETRIZATIONS:
-        raise ValueError(unknown("symmetrization", symmetrize, SYMMETRIZATIONS))
+    if symmetrize not in (ways := [*SYMMETRIZATIONS, AGREE]):
+        raise ValueError(unknown("symmetrization", symmetrize, ways))
     if extract not in EXTRACTIONS:
         raise ValueError(unknown("extraction", extract, EXTRACTIONS))
-    take, join = EXTRACTIONS[extract], SYMMETRIZATIONS[symmetrize]
+    take, join = EXTRACTIONS[extract], SYMMETRIZATIONS.get(symmetrize)
     for some in in_chunks(pairs, AT_ONCE):
-        ahead = _soft(run, some, place, erasure)
+        ahead = soft(run, some, place, erasure)
         back = ahead
         if both is not None:
-            back = _soft(both[0], [_turned(pair) for pair in some], both[1], erasure)
+            back = soft(both[0], [_turned(pair) for pair in some], both[1], erasure)
         for pair, (weights, cut), (opposite, short) in zip(some, ahead, back, strict=True):
-            links = take(weights, threshold)
-            if both is not None:
-                links = join(links, {(s, t) for t, s in take(opposite, threshold)})
+            if both is None:
+                links = take(weights, threshold)
+            elif join is None:
+                weights = agree(weights, opposite)
+                links = take(weights, threshold)
+            else:
+                back_links = {(s, t) for t, s in take(opposite, threshold)}
+                links = join(take(weights, threshold), back_links)
                 weights = (weights + opposite.T) / 2
             yield Alignment(
                 pair.source.split(),
@@ -112,10 +119,10 @@ def align(
             )
 
 
-def _soft(
+def soft(
     run: Run, pairs: Sequence[Pair], place: Place, erasure: float
 ) -> list[tuple[Float[np.ndarray, "t s"], bool]]:
-    """Weights of each pair, and whether it was cut."""
+    """Weights of each pair, attention and what erasure tells, and whether the pair was cut."""
     looked = look(run, pairs)
     if not erasure:
         return [(one.at(place), one.cut) for one in looked]

@@ -1,10 +1,14 @@
 """Symmetrisation: one alignment out of two, made in opposite directions.
 
 Och & Ney (2003), https://aclanthology.org/J03-1002; grow-diag-final-and: Koehn et al. (2005),
-Edinburgh System Description, https://aclanthology.org/2005.iwslt-1.8.
+Edinburgh System Description, https://aclanthology.org/2005.iwslt-1.8. Links are joined by these;
+weights, before there are any links, by `agree`.
 """
 
 from collections.abc import Callable, Collection, Mapping
+
+import numpy as np
+from jaxtyping import Float
 
 Link = tuple[int, int]
 Links = set[Link]
@@ -61,9 +65,28 @@ def grow_diag_final_and(forward: Collection[Link], backward: Collection[Link]) -
     return links
 
 
+def agree(
+    forward: Float[np.ndarray, "t s"], backward: Float[np.ndarray, "s t"]
+) -> Float[np.ndarray, "t s"]:
+    """√(forward · backwardᵀ), entry by entry: a link has weight where both directions see it.
+
+    What one direction is torn between, the other decides, which links that are joined after each
+    was chosen alone can no longer do. The product of posteriors: Liang et al. (2006), Alignment by
+    Agreement, https://aclanthology.org/N06-1014; its root keeps thresholds on the scale of weights.
+
+    >>> agree(np.array([[0.5, 0.5], [0.1, 0.9]]), np.array([[0.5, 0.5], [0.02, 0.98]])).round(2)
+    array([[0.5 , 0.1 ],
+           [0.22, 0.94]])
+    """
+    product: np.ndarray = np.sqrt(forward * backward.T)
+    return product
+
+
 SYMMETRIZATIONS: Mapping[str, Callable[[Collection[Link], Collection[Link]], Links]] = {
     "grow-diag-final-and": grow_diag_final_and,
     "intersect": intersect,
     "union": union,
 }
-"""By name."""
+"""How links of both directions are joined, by name."""
+AGREE = "agree"
+"""The name of what joins weights."""

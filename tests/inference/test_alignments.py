@@ -186,6 +186,33 @@ def test_both_directions_and_the_error_rate(folder, tmp_path, capsys):
     )
 
 
+def test_weights_agree_before_links_are_made(folder, capsys):
+    """Links are those of the product of both soft matrices, which one direction alone prints."""
+    data = ["--shift", "0", "--data", *files(folder, "test"), "--json"]
+    turned = ["--source", "bb", "--target", "aa"]
+    records = {}
+    both = ["--both", str(folder / "back"), "--symmetrize", "agree"]
+    for name, options in {"ahead": [], "back": turned, "both": both}.items():
+        run = str(folder / ("ahead" if name == "both" else name))
+        assert main(["align", run, *data, *options]) == 0
+        records[name] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    for one, other, joined in zip(*records.values(), strict=True):
+        product = np.array(one["weights"]) * np.array(other["weights"]).T
+        np.testing.assert_allclose(np.square(joined["weights"]), product, atol=1e-5)
+        assert {tuple(link) for link in joined["links"]} == argmax(np.array(joined["weights"]))
+
+
+def test_agreement_is_better_than_either_direction(runs):
+    """Both directions have learnt little, and each is wrong elsewhere."""
+    ahead, back = choose_both(runs["ahead"], runs["back"], PAIRS)
+    found = align(runs["ahead"], PAIRS, ahead, both=(runs["back"], back), symmetrize="agree")
+    agreed = score(alignment_error_rate([one.links for one in found], GOLD))
+    turned = [Pair(pair.target, pair.source) for pair in PAIRS]
+    backward = [{(s, t) for t, s in one.links} for one in align(runs["back"], turned, back)]
+    assert agreed < error(runs["ahead"], ahead)
+    assert agreed < score(alignment_error_rate(backward, GOLD))
+
+
 def test_tags_go_around_the_translated_word(runs):
     """In each sentence one word has a tag; it counts where the model did translate that word."""
     plain = [pair.source for pair in PAIRS]

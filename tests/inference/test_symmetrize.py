@@ -1,10 +1,18 @@
 """Symmetrisation against the published pseudo-code, over whole matrices, and by hand."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.inference.symmetrize import SYMMETRIZATIONS, grow_diag_final_and, intersect, union
+from regard.inference.extraction import argmax
+from regard.inference.symmetrize import (
+    SYMMETRIZATIONS,
+    agree,
+    grow_diag_final_and,
+    intersect,
+    union,
+)
 
 LINKS = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 6)), max_size=14)
 NEIGHBOURING = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
@@ -72,3 +80,13 @@ def test_by_hand(forward, backward, expected):
 def test_intersect_and_union():
     assert SYMMETRIZATIONS["intersect"]([(0, 0), (1, 1)], [(1, 1), (2, 0)]) == {(1, 1)}
     assert SYMMETRIZATIONS["union"]([(0, 0)], [(2, 0)]) == {(0, 0), (2, 0)}
+
+
+def test_one_direction_decides_where_the_other_wavers():
+    """Target word 0 wavers and leans to the wrong word; the way back is sure of the right one."""
+    forward = np.array([[0.45, 0.55, 0.0], [0.1, 0.9, 0.0]])  # [t, s]
+    backward = np.array([[0.9, 0.1], [0.05, 0.95], [0.5, 0.5]])  # [s, t]
+    assert argmax(forward) == {(1, 0), (1, 1)}
+    assert argmax(agree(forward, backward)) == {(0, 0), (1, 1)}
+    by_loop = [[(forward[t, s] * backward[s, t]) ** 0.5 for s in range(3)] for t in range(2)]
+    np.testing.assert_allclose(agree(forward, backward), by_loop)
