@@ -89,6 +89,7 @@ def _align(chosen: argparse.Namespace) -> int:
         return _measure_hypothesis(chosen)
     from regard.inference import load
     from regard.inference.alignments import align
+    from regard.inference.directions import check_opposite
     from regard.inference.forcing import translator
     from regard.inference.pairs import read_all
 
@@ -96,6 +97,8 @@ def _align(chosen: argparse.Namespace) -> int:
     translator(run)
     both = None if chosen.both is None else load(chosen.both)
     pairs = read_all(run, chosen.data, chosen.source, chosen.target)
+    if both is not None:
+        check_opposite(run, both, pairs)
     gold = None
     if chosen.gold is not None:
         gold = _gold(chosen.gold, pairs, chosen.indexed_from, chosen.reverse_gold)

@@ -44,7 +44,7 @@ def choose(
     single = [place for place in known if place.shift == 0]
     if len(known) == 1 or len(places(run)) == 2:
         return (single or known)[0]
-    some = _sample(pairs)
+    some = some_of(pairs)
     causes = erasure(run, some)
     looked = look(run, some)
     return max(known, key=lambda place: _caused(looked, causes, place))
@@ -61,7 +61,7 @@ def choose_both(
 
     Attention that was guided is taken as it is.
     """
-    some = _sample(pairs)
+    some = some_of(pairs)
     known = _left(run, among), _left(reverse, among_reverse)
     ahead = look(run, some)
     back = look(reverse, [Pair(pair.target, pair.source) for pair in some])
@@ -111,7 +111,7 @@ def _caused(
     return right / max(told, 1)
 
 
-def _sample(pairs: Sequence[Pair]) -> list[Pair]:
+def some_of(pairs: Sequence[Pair]) -> list[Pair]:
     """Some pairs from all over the data, none of them empty."""
     filled = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
     step = max(1, len(filled) // SAMPLE)

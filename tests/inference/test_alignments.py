@@ -15,6 +15,7 @@ from regard.errors import RegardError
 from regard.inference import load, train_run
 from regard.inference.agreement import choose, choose_both
 from regard.inference.alignments import align, look, places
+from regard.inference.directions import check_opposite
 from regard.inference.erasure import erasure
 from regard.inference.extraction import argmax
 from regard.inference.markup import translate_markup
@@ -213,6 +214,26 @@ def test_agreement_is_better_than_either_direction(runs):
     assert agreed < score(alignment_error_rate(backward, GOLD))
 
 
+@pytest.mark.parametrize("tokenizer", ["word", "bpe", "character"])
+def test_directions_are_told_by_known_words(tokenizer, runs, tmp_path):
+    """Of runs on other data in the same languages, only the opposite direction passes."""
+    write(tmp_path, "more", toy(60, 5))
+    options = SMALL | LUONG | {"data": files(tmp_path, "more"), "tokenizer": tokenizer, "steps": 1}
+    for name, ends in {"same": ("aa", "bb"), "turned": ("bb", "aa")}.items():
+        given = options | dict(zip(("source", "target"), ends, strict=True))
+        train_run("translation", given, tmp_path / name)
+    same, turned = load(tmp_path / "same"), load(tmp_path / "turned")
+    for pairs in (PAIRS, [Pair(pair.target, pair.source) for pair in PAIRS], []):
+        check_opposite(runs["ahead"], turned, pairs)
+        check_opposite(turned, runs["free"], pairs)
+    with pytest.raises(RegardError, match=r"same: translates the same way .* on the same side"):
+        check_opposite(runs["ahead"], same, PAIRS)
+    with pytest.raises(RegardError, match="translates the same way"):
+        check_opposite(runs["back"], turned, PAIRS)
+    with pytest.raises(RegardError, match="on the same data, in the same order"):
+        check_opposite(runs["ahead"], runs["free"], [])
+
+
 def test_tags_go_around_the_translated_word(runs):
     """In each sentence one word has a tag; it counts where the model did translate that word."""
     plain = [pair.source for pair in PAIRS]
@@ -296,6 +317,10 @@ def test_bad_links_to_train_with(links, words, tmp_path, capsys, monkeypatch):
         ("align --hypothesis {short} --gold {gold}", "links for 1 pairs but"),
         ("align --hypothesis {far} --gold {far}", "say --indexed-from 0 or --indexed-from 1"),
         ("align {ahead} --data {aa} {bb} --dev {aa} {bb}", "--dev and --dev-gold: expected both"),
+        (
+            "align {ahead} --both {free} --data {aa} {bb}",
+            "on the same data, in the same order): expected a run of the opposite direction",
+        ),
     ],
 )
 def test_bad_use_is_one_line(command, words, folder, tmp_path, capsys):
