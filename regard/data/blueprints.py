@@ -18,6 +18,8 @@ from regard.errors import RegardError, unknown
 
 SPECIAL = ("<pad>", "<unk>", "<bos>", "<eos>")
 PAD, UNK, BOS, EOS = range(4)
+UNWRITTEN = (PAD, BOS)
+"""What no model writes, however likely it holds it to be: they stand for nothing in a text."""
 KINDS = ("bpe", "unigram", "word", "character", "bytes")
 GLUE = "\uffed"
 """Stands where two words of the text touch, on the side of the punctuation."""

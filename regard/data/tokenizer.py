@@ -9,11 +9,22 @@ from typing import Any
 
 import tokenizers
 
-from regard.data.blueprints import BOS, EOS, GLUE, PAD, SPECIAL, UNK, plain, recognise, train
+from regard.data.blueprints import (
+    BOS,
+    EOS,
+    GLUE,
+    PAD,
+    SPECIAL,
+    UNK,
+    UNWRITTEN,
+    plain,
+    recognise,
+    train,
+)
 from regard.errors import RegardError
 from regard.files import write_text
 
-__all__ = ["BOS", "EOS", "PAD", "SPECIAL", "UNK", "Encoded", "Tokenizer"]
+__all__ = ["BOS", "EOS", "PAD", "SPECIAL", "UNK", "UNWRITTEN", "Encoded", "Tokenizer"]
 
 
 @dataclass(frozen=True, slots=True)

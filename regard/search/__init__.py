@@ -21,7 +21,7 @@ from regard.search.penalties import (
     wu,
 )
 from regard.search.sampling import sample, seeded, stream
-from regard.search.steps import PerSentence, Step, Weights, pinned, reorder
+from regard.search.steps import PerSentence, Step, Weights, pinned, reorder, without
 
 __all__ = [
     "LENGTH_PENALTIES",
@@ -41,5 +41,6 @@ __all__ = [
     "seeded",
     "stream",
     "unnormalised",
+    "without",
     "wu",
 ]

@@ -62,6 +62,23 @@ def advance(
     return Advanced(log_probabilities, state, weights or {})
 
 
+def without(step: Step, tokens: Sequence[int]) -> Step:
+    """The same step, but some tokens are never written; the others keep their log-probabilities.
+
+    >>> step = without(lambda tokens, state: (torch.zeros(1, 4), state, None), [0, 2])
+    >>> step(torch.tensor([1]), None)[0]
+    tensor([[-inf, 0., -inf, 0.]])
+    """
+    columns = torch.tensor(tokens)
+
+    def rest(fed: Tensor, state: Any, **look: Any) -> tuple[Tensor, Any, Weights | None]:
+        log_probabilities, state, weights = step(fed, state, **look)
+        columns_there = columns.to(log_probabilities.device)
+        return log_probabilities.index_fill(1, columns_there, float("-inf")), state, weights
+
+    return rest
+
+
 def within(tokens: Int[Tensor, " n"], log_probabilities: Float[Tensor, "n v"]) -> Tensor:
     """The tokens that a caller demands, after a check that the step knows them."""
     v = log_probabilities.shape[1]

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from regard.data.blueprints import GLUE
-from regard.data.tokenizer import EOS, Tokenizer
+from regard.data.tokenizer import EOS, UNWRITTEN, Tokenizer
 from regard.metrics import Tally, perplexity
 from regard.models import LanguageModel, LanguageState
-from regard.search import Hypothesis, sample, seeded, stream
+from regard.search import Hypothesis, Step, sample, seeded, stream, without
 
 LONGEST_PROMPT = 500
 """Tokens of a prompt that are read: the last ones of a longer one."""
@@ -147,14 +147,14 @@ def perplexities(losses: Any, words: Any, tokens: Any, size: Any) -> dict[str, T
     }
 
 
-def step_of(model: LanguageModel) -> Any:
+def step_of(model: LanguageModel) -> Step:
     """The model as a search wants it: one token further, with log-probabilities."""
 
     def step(tokens: Tensor, state: LanguageState) -> tuple[Tensor, LanguageState, None]:
         output, state = model(tokens[:, None], state)
         return output.logits[:, 0].log_softmax(-1), state, None
 
-    return step
+    return without(step, UNWRITTEN)
 
 
 def _read(

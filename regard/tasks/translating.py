@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.data.batches import in_order, pad
-from regard.data.tokenizer import BOS, EOS, UNK, Tokenizer
+from regard.data.tokenizer import BOS, EOS, UNK, UNWRITTEN, Tokenizer
 from regard.data.words import token_to_word
 from regard.errors import RegardError
 from regard.models import Translator, TranslatorConfig
@@ -26,6 +26,7 @@ from regard.search import (
     power,
     sample,
     seeded,
+    without,
 )
 from regard.tasks.sides import word_spans, written
 from regard.tasks.task import Prediction
@@ -268,7 +269,7 @@ def _search(
     }
     if decoding.drawn:
         return sample(
-            batch.step,
+            without(batch.step, UNWRITTEN),
             batch.state,
             samples=decoding.nbest,
             temperature=1.0 if decoding.temperature is None else decoding.temperature,
@@ -279,9 +280,9 @@ def _search(
             **common,
         )
     if decoding.beam == 1 and not decoding.coverage:
-        return [[one] for one in greedy(batch.step, batch.state, **common)]
+        return [[one] for one in greedy(without(batch.step, UNWRITTEN), batch.state, **common)]
     return beam(
-        _covering(batch, decoding),
+        without(_covering(batch, decoding), UNWRITTEN),
         batch.state,
         width=decoding.beam,
         nbest=decoding.nbest,

@@ -1,7 +1,9 @@
 """Decoding from the front door and the command line, on translators that have learnt something."""
 
+import copy
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regard.cli import main
+from regard.data.tokenizer import BOS, PAD
 from regard.errors import RegardError
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -45,6 +48,27 @@ def test_the_translators_have_learnt(variant):
     found = translator(variant)(TEXTS[:30], replace_unknown=True)
     same = np.mean([one == other for one, other in zip(found, right, strict=True)])
     assert same > 0.5, list(zip(found, right, strict=True))[:5]
+
+
+@pytest.mark.parametrize(
+    "options", [{"beam": 1}, {"beam": 4, "nbest": 4}, {"beam": 2, "coverage": 0.1}, {"top_p": 0.9}]
+)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_model_writes_padding_or_a_start(variant, options):
+    """Weights are random and those tokens the likeliest of all; what is written has true scores."""
+    run = translator(variant)
+    model = copy.deepcopy(run.model)
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.normal_(std=0.3)
+        model.words.bias[[PAD, BOS]] += 10
+    wild = replace(run, model=model)
+    for found in wild.predict(TEXTS[:9], tokens=True, **options):
+        for one in found.details.get("nbest", [found.details]):
+            assert one["tokens"]
+            assert not {"<pad>", "<bos>"} & set(one["tokens"])
+            assert one["log_probability"] < -5
+            assert sum(one["token_log_probabilities"]) == pytest.approx(one["log_probability"])
 
 
 @pytest.mark.parametrize("beam", [1, 4])

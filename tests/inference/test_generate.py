@@ -1,8 +1,10 @@
 """`generate` and `score`: what a language model writes, and thinks of the text of others."""
 
+import copy
 import json
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import torch
 
 import regard
 from regard.cli import main
+from regard.data.tokenizer import BOS, PAD
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
 from tiny import OPTIONS, write_data
@@ -45,6 +48,20 @@ def test_a_prompt_has_the_same_continuation_in_any_company(run):
     together = run(TEXTS, **options)
     assert together == [run([text], **options)[0] for text in TEXTS]
     assert together == run(TEXTS, batch_size=2, **options)
+
+
+def test_no_model_writes_padding_or_a_start(run):
+    model = copy.deepcopy(run.model)
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.normal_(std=0.3)
+        model.words.bias[[PAD, BOS]] += 10
+    wild = replace(run, model=model)
+    for options in ({"temperature": 0.0}, {"temperature": 2.0}, {"top_k": 3}):
+        for found in wild.samples("the film", 4, limit=20, **options):
+            assert found.details["tokens"]
+            assert not {"<pad>", "<bos>"} & set(found.details["tokens"])
+        assert "".join(wild.generate("the film", limit=20, **options))
 
 
 def test_samples_differ_and_tell_their_log_probability(run):
