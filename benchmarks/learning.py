@@ -4,14 +4,21 @@
 
 FOLDER holds multi30k/, sst2/, wikiann-en/ and wikitext-2/. Every run is the command that is
 printed: `regard train` with no option but its files and what is compared, then `regard evaluate`.
-What is in the folder of the runs already is not trained again; the table goes to standard output
-and, with --write, between the marks in docs/benchmarks.md.
+What is in the folder of the runs already is not trained again, and a run that was interrupted goes
+on: its minutes add up. A trial that fails is said, and the others follow. The table goes to
+standard output and, with --write, between the marks in docs/benchmarks.md; then it holds every
+trial that was measured, those left out by --only too.
+
+Minutes are those of the clock; processor minutes are what the process of the training used, all
+its threads together: these say how much work it was where other programs ran beside it.
 """
 
 import argparse
 import json
 import os
+import resource
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -20,6 +27,9 @@ from typing import NamedTuple
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- learning begins -->", "<!-- learning ends -->"
+COLUMNS = ("run", "score", "goal", "minutes of training", "processor minutes", "threads")
+COLUMNS += ("parameters", "command")
+HEAD = f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}"
 
 
 class Trial(NamedTuple):
@@ -88,58 +98,115 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--write", action="store_true", help="write the table into the docs")
     chosen = parser.parse_args()
-    rows = []
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    failed = []
     for trial in TRIALS:
         if chosen.only and not any(word in trial.name for word in chosen.only):
             continue
-        rows.append(_row(trial, chosen.data, chosen.out, chosen.threads))
-        print(rows[-1], flush=True)
-    table = "\n".join(
-        [
-            "| run | score | goal | minutes of training | threads | parameters | command |",
-            "| --- | --- | --- | --- | --- | --- | --- |",
-            *rows,
-        ]
-    )
+        try:
+            _measure(trial, chosen.data, chosen.out, chosen.threads)
+        except subprocess.CalledProcessError as error:
+            failed.append(f"{trial.name} (exit {error.returncode})")
+            print(f"{trial.name}: failed, exit {error.returncode}", file=sys.stderr, flush=True)
+            continue
+        print(_row(trial, chosen.out), flush=True)
+    measured = [trial for trial in TRIALS if _places(trial, chosen.out).result.exists()]
+    table = "\n".join([HEAD, *(_row(trial, chosen.out) for trial in measured)])
     if chosen.write:
         before, rest = PAGE.read_text("utf-8").split(BEGIN)
         after = rest.split(END)[1]
         PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", "utf-8")
     print(f"\n{table}")
-    return 0
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
 
 
-def _row(trial: Trial, data: Path, out: Path, threads: int) -> str:
-    folder = out / trial.name.replace(",", "").replace(" ", "-")
-    record, result = folder.with_suffix(".time.json"), folder.with_suffix(".json")
-    if not result.exists():
-        words = [*trial.train.format(data=data).split(), "--out", str(folder)]
-        began = time.monotonic()
-        _regard("train", words, threads)
-        minutes = (time.monotonic() - began) / 60
-        record.write_text(json.dumps({"minutes": minutes, "threads": threads}))
-        words = [str(folder), *trial.test.format(data=data).split(), "--json"]
-        result.write_text(_regard("evaluate", words, threads))
-    timing = json.loads(record.read_text())
+class Places(NamedTuple):
+    """Where a trial leaves what it found: the run, how long it took, how well it does."""
+
+    run: Path
+    timing: Path
+    result: Path
+
+
+def _places(trial: Trial, out: Path) -> Places:
+    run = out / trial.name.replace(",", "").replace(" ", "-")
+    return Places(run, run.with_suffix(".time.json"), run.with_suffix(".json"))
+
+
+def _measure(trial: Trial, data: Path, out: Path, threads: int) -> None:
+    """Train and evaluate, whichever is still to be done."""
+    run, timing, result = _places(trial, out)
+    if result.exists():
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    spent = json.loads(timing.read_text()) if timing.exists() else {"minutes": 0.0}
+    if not (timing.exists() and spent.get("trained", True)):
+        words = [*trial.train.format(data=data).split(), "--out", str(run)]
+        began, used, trained = time.monotonic(), _processor_minutes(), False
+        try:
+            _regard("train", words, threads)
+            trained = True
+        finally:  # what an attempt took counts, however it ended
+            spent = {
+                "minutes": spent["minutes"] + (time.monotonic() - began) / 60,
+                "processor_minutes": spent.get("processor_minutes", 0.0)
+                + (_processor_minutes() - used),
+                "threads": threads,
+                "trained": trained,
+            }
+            _write(timing, json.dumps(spent))
+    words = [str(run), *trial.test.format(data=data).split(), "--json"]
+    _write(result, _regard("evaluate", words, threads))
+
+
+def _processor_minutes() -> float:
+    """What all processes used that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) / 60
+
+
+def _write(path: Path, text: str) -> None:
+    """A file that is there as a whole or not at all."""
+    part = path.with_suffix(".part")
+    part.write_text(text, "utf-8")
+    part.replace(path)
+
+
+def _row(trial: Trial, out: Path) -> str:
+    run, timing, result = _places(trial, out)
+    spent = json.loads(timing.read_text())
     score = json.loads(result.read_text())["metrics"][trial.metric]
-    command = trial.train.format(data="DATA")
+    processor = spent.get("processor_minutes")
     return (
         f"| {trial.name} | {trial.metric} **{score['value']:.4g}** "
-        f"[{score['low']:.4g}, {score['high']:.4g}] | {trial.goal} | {timing['minutes']:.1f} "
-        f"| {timing['threads']} | {_parameters(folder):,} | `regard train {command}` |"
+        f"[{score['low']:.4g}, {score['high']:.4g}] | {trial.goal} | {spent['minutes']:.1f} "
+        f"| {'' if processor is None else f'{processor:.1f}'} | {spent['threads']} "
+        f"| {_parameters(run):,} | `regard train {trial.train.format(data='DATA')}` |"
     )
 
 
 def _regard(command: str, words: list[str], threads: int) -> str:
-    print(f"$ regard {command} {shlex.join(words)}", file=sys.stderr)
-    ran = subprocess.run(
+    print(f"$ regard {command} {shlex.join(words)}", file=sys.stderr, flush=True)
+    process = subprocess.Popen(
         [sys.executable, "-m", "regard", command, *words],
         env=os.environ | {"OMP_NUM_THREADS": str(threads)},
         stdout=subprocess.PIPE,
         text=True,
-        check=True,
     )
-    return ran.stdout
+    try:
+        said, _ = process.communicate()
+    except KeyboardInterrupt:  # it got ctrl-C too, and saves its state
+        process.wait()
+        raise
+    except SystemExit:
+        process.terminate()
+        process.wait()
+        raise
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return said
 
 
 def _parameters(folder: Path) -> int:
