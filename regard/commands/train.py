@@ -44,6 +44,9 @@ def _train(chosen: argparse.Namespace) -> int:
     from regard.training.processes import announced
 
     given = {} if chosen.config is None else read_config(chosen.config)
+    if given.pop("task", chosen.task) != chosen.task:
+        raise RegardError(f"{chosen.config}: the config of a run of another task")
+    given.pop("format", None)
     own = ("command", "task", "run", "parser", "out", "config", "print_config")
     given |= {k: v for k, v in vars(chosen).items() if k not in own and v is not None}
     if chosen.print_config:
@@ -82,6 +85,11 @@ def _train(chosen: argparse.Namespace) -> int:
     if not position.done:
         show.line(f"stopped; the same command with --out {folder.path} goes on")
         return 128 + (signals or [signal.SIGTERM])[0]  # another process may have got it
+    if not show.begun:
+        show.line(
+            f"nothing to do: done after {position.step} updates; a larger --epochs, --steps or "
+            f"--minutes goes on"
+        )
     if place.first:
         from regard.inference.drawing_curves import draw_curves
 

@@ -247,7 +247,8 @@ def train_run(
     data, model, training = configs(task, options)
     folder = RunFolder(Path(out) if out is not None else _next_folder(task))
     parts = {"data": asdict(data), "model": asdict(model), "training": asdict(training)}
-    with folder.begin({"task": task, **parts}) as known:
+    defaults = dict(zip(parts, map(asdict, configs(task, {})), strict=True))
+    with folder.begin({"task": task, **parts}, defaults) as known:
         if known:
             tell(f"going on with the run in {folder.path}")
         if not folder.prepared.exists():

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import safetensors
 import safetensors.torch
 import torch
@@ -29,10 +30,14 @@ class Position:
     step: int = 0
     seconds: float = 0.0
     best: float | None = None
+    mark: float | None = None
+    """What patience and halving measure against: the best of the looks that were due, without
+    those that the end of a budget brought about."""
     since_best: int = 0
+    """Looks since the mark."""
     halvings: int = 0
     stale: int = 0
-    """Looks since the best or the last halving."""
+    """Looks since the mark or the last halving."""
     loss_sum: float = 0.0
     """The training loss summed since the last look."""
     loss_count: int = 0
@@ -41,6 +46,8 @@ class Position:
     """Checkpoints kept for averaging, with their scores."""
     done: bool = False
     """Whether the budget is used up, or nothing improved."""
+    budget: dict[str, int | float | None] = field(default_factory=dict)
+    """With which budget it is done."""
     finished: bool = False
     """Whether what comes after the last update is done too."""
 
@@ -72,6 +79,11 @@ def random_of(rank: int) -> str:
     return "random" if rank == 0 else f"random.{rank}"
 
 
+def mixed(*numbers: int) -> int:
+    """A seed made of several numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
+
+
 def _put_in_place(folder: Path) -> None:
     """Make the new state the latest; whenever this is broken off, the two newest remain."""
     latest = folder / LATEST
@@ -89,7 +101,8 @@ def load_state(
     """Bring model, optimiser and random numbers to the last good state; None where there is none.
 
     Returns how far the run had come, what it carried over, and a note if the newest state could
-    not be read. A process that was not there when the state was saved keeps its random numbers.
+    not be read. A process that was not there when the state was saved draws random numbers of its
+    own, which depend on its seed and on how far the run had come.
     """
     found = [folder / name for name in (NEW, LATEST, PREVIOUS) if (folder / name).exists()]
     note = ""
@@ -100,6 +113,8 @@ def load_state(
             _restore(tensors, model, optimizer, path)
             if random_of(rank) in tensors:
                 torch.set_rng_state(tensors[random_of(rank)])
+            else:
+                torch.manual_seed(mixed(torch.initial_seed(), position.step))
         except RegardError as error:
             if path == found[-1]:
                 raise RegardError(

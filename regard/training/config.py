@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from regard.errors import RegardError, unknown
 from regard.options import at_least
 
+BUDGET = ("epochs", "steps", "minutes")
+"""Options that say how long to train: the only ones that a run may go on with changed."""
 SCHEDULES = ("constant", "cosine", "inverse_root", "plateau")
 
 

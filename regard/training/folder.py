@@ -3,7 +3,7 @@
 import fcntl
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,17 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.files import PART, write_text, write_whole
+from regard.training.config import BUDGET
 from regard.training.processes import met
 
 __all__ = ["RunFolder", "write_text", "write_whole"]
 
 CONFIG, LOCK = "config.json", "lock"
+FORMAT = 2
+"""The layout of runs, to be raised when older weights would be misread without an error.
+
+2: vectors of words are scaled by √size in every model; before, in transformers alone.
+"""
 
 
 @dataclass(frozen=True)
@@ -71,19 +77,40 @@ class RunFolder:
             raise RegardError(f"{self.path / CONFIG}: cannot be read ({error})") from error
         if not isinstance(found, dict) or "task" not in found:
             raise RegardError(f"{self.path / CONFIG}: not the config of a run (no task)")
+        written = found.get("format", 1)
+        if written != FORMAT:
+            older = isinstance(written, int) and written < FORMAT
+            cure = "train it again with another --out" if older else "use the version that wrote it"
+            raise RegardError(
+                f"{self.path / CONFIG}: written by {'an earlier' if older else 'another'} version "
+                f"of Regard, in layout {written}; this version reads layout {FORMAT} and would "
+                f"misread its weights: {cure}"
+            )
         return found
 
+    def keep_budget(self, budget: dict[str, int | float | None]) -> None:
+        """Write down that the run goes on with another budget."""
+        config = self.config()
+        known = config.get("training")
+        if isinstance(known, dict) and any(known.get(name) != budget[name] for name in budget):
+            config["training"] = known | budget
+            write_text(self.path / CONFIG, json.dumps(config, indent=1, ensure_ascii=False))
+
     @contextmanager
-    def begin(self, config: dict[str, Any]) -> Iterator[bool]:
+    def begin(
+        self, config: dict[str, Any], defaults: Mapping[str, Any] | None = None
+    ) -> Iterator[bool]:
         """Hold the folder for the run of this config; True if it holds the same run already.
 
+        The same run may have another budget, and its config may lack options that came later:
+        these had the values of `defaults`.
         A second process that comes meanwhile gets an error, and so does anybody whose folder holds
         something else, which is left as it is. Of several processes that torchrun started together
         the first holds the folder; the others wait here until it comes to train.
         """
         with met() as processes:
             if processes.first:
-                with self._held(config) as known:
+                with self._held(config, defaults or {}) as known:
                     yield known
                 return
             processes.meet()
@@ -95,7 +122,7 @@ class RunFolder:
             yield True
 
     @contextmanager
-    def _held(self, config: dict[str, Any]) -> Iterator[bool]:
+    def _held(self, config: dict[str, Any], defaults: Mapping[str, Any]) -> Iterator[bool]:
         try:
             self._not_foreign()
             self.path.mkdir(parents=True, exist_ok=True)
@@ -114,10 +141,11 @@ class RunFolder:
                 raise RegardError(f"{self.path}: cannot be locked ({error.strerror})") from error
             known = (self.path / CONFIG).exists()
             if known:
-                self._same(config)
+                self._same(config, defaults)
             self._sweep()
             if not known:
-                write_text(self.path / CONFIG, json.dumps(config, indent=1, ensure_ascii=False))
+                whole = {"format": FORMAT, **config}
+                write_text(self.path / CONFIG, json.dumps(whole, indent=1, ensure_ascii=False))
             yield known
 
     def abandon(self) -> None:
@@ -136,12 +164,12 @@ class RunFolder:
                 f"{self.path}: holds something that is not a run: choose another --out"
             )
 
-    def _same(self, config: dict[str, Any]) -> None:
-        changed = _changes(config, self.config())
+    def _same(self, config: dict[str, Any], defaults: Mapping[str, Any]) -> None:
+        changed = _changes(config, self.config(), defaults)
         if changed:
             raise RegardError(
                 f"{self.path}: holds another run ({'; '.join(changed)}): choose another --out, or "
-                f"give the same options to go on"
+                f"give the same options to go on (epochs, steps and minutes may change)"
             )
 
     def _sweep(self) -> None:
@@ -156,24 +184,27 @@ def _begun(path: Path) -> bool:
     return path.name == LOCK or (path.name.startswith(CONFIG) and path.name.endswith(PART))
 
 
-def _changes(config: dict[str, Any], known: dict[str, Any]) -> list[str]:
-    """Each option that differs, with both values.
+def _changes(
+    config: dict[str, Any], known: dict[str, Any], defaults: Mapping[str, Any]
+) -> list[str]:
+    """Each option that differs, with both values; the budget aside.
 
-    >>> _changes({"task": "tag", "training": {"seed": 1}}, {"task": "tag", "training": {"seed": 2}})
+    >>> _changes({"training": {"seed": 1}}, {"training": {"seed": 2}}, {})
     ['its seed is 2, not 1']
+    >>> _changes({"training": {"seed": 1}}, {"training": {}}, {"training": {"seed": 1}})
+    []
     """
-    flat = [
-        {
-            name: value
-            for part in whole.values()
-            if isinstance(part, dict)
-            for name, value in part.items()
-        }
-        | {name: value for name, value in whole.items() if not isinstance(value, dict)}
-        for whole in (config, known)
-    ]
+    own, theirs = _flat(config), _flat(defaults) | _flat(known)
     return [
-        f"its {name} is {flat[1].get(name)}, not {value}"
-        for name, value in flat[0].items()
-        if flat[1].get(name) != value
+        f"its {name} is {theirs.get(name)}, not {value}"
+        for name, value in own.items()
+        if name not in BUDGET and theirs.get(name) != value
     ]
+
+
+def _flat(whole: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by name alone."""
+    flat: dict[str, Any] = {}
+    for name, value in whole.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return flat

@@ -6,16 +6,18 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
+from regard.tasks.parts import noted
 from regard.tasks.task import Evaluation, Task
+from regard.training.budget import budget, prolonged, total_steps, used_share, used_up
 from regard.training.checkpoints import (
     Position,
     load_state,
     load_weights,
+    mixed,
     read_tensors,
     save_state,
     write_tensors,
@@ -57,6 +59,7 @@ def train(
 ) -> Position:
     """Train until the budget is used up or nothing improves; go on where the folder left off.
 
+    A run that was done goes on if it is given a larger budget than it was done with.
     After `stop()` says so, the state is saved and the position returned is not `done`. The same
     folder, config and number of threads give the same weights to the bit, however often the run
     was interrupted (budgets in epochs or steps). Who calls holds the folder (`RunFolder.begin`);
@@ -75,9 +78,22 @@ def train(
             fused=True,
         )
         if not processes.first:
-            torch.manual_seed(_own_seed(config.seed, processes.rank))
-        position, carried, note = _state(folder, model, optimizer, processes)
+            torch.manual_seed(mixed(config.seed, processes.rank))
+        found, carried, note = _state(folder, model, optimizer, processes)
+        try:
+            position = prolonged(
+                found,
+                config,
+                lambda: len(task.plan(config.batch_tokens, config.seed, found.epoch)),
+            )
+        except RegardError as error:
+            raise RegardError(f"{folder.path}: {error}") from error
+        if found.done and not position.done:
+            note = noted(note, f"done after {found.step} updates; going on with a larger budget")
         if processes.first:
+            folder.keep_budget(budget(config))
+            if found.finished and not position.finished:
+                _undo_average(folder, position)
             forget_after(folder, position)
         events = Events(folder, position, config.tensorboard and processes.first)
         run = _Run(task, config, folder, model, optimizer, processes, events, report, stop, note)
@@ -89,8 +105,12 @@ def train(
         return position
 
 
-def _own_seed(seed: int, rank: int) -> int:
-    return int(np.random.SeedSequence([seed, rank]).generate_state(1, np.uint64)[0])
+def _undo_average(folder: RunFolder, position: Position) -> None:
+    """Put the best weights of a single look back: the average belongs to the end of a run."""
+    name = max(position.kept, key=lambda name: position.kept[name], default=None)
+    if name is not None and position.kept[name] == position.best:
+        weights, _ = read_tensors(folder.checkpoints / name)
+        write_tensors(folder.model, weights, {"regard": "{}"})
 
 
 def _state(
@@ -106,6 +126,10 @@ def _state(
     if processes.any(processes.told(found[0].step) != found[0].step):
         raise RegardError(f"{folder.state}: not all processes read the same state there")
     return found
+
+
+def _better(score: float, known: float | None) -> bool:
+    return known is None or score > known or math.isnan(known)
 
 
 class _Run:
@@ -144,7 +168,7 @@ class _Run:
             plan = self.task.plan(self.config.batch_tokens, self.config.seed, position.epoch)
             if not plan:
                 raise RegardError("there is nothing to train on: the corpus has no examples")
-            total = self._total_steps(len(plan))
+            total = total_steps(self.config, len(plan))
             while position.batch < len(plan) and not position.done:
                 batches = plan[position.batch : position.batch + self.config.accumulate]
                 progress, carried = self._update(batches, position, total, carried)
@@ -152,13 +176,14 @@ class _Run:
                 seconds = before + self.processes.summed([spent])[0]
                 position = replace(progress.position, seconds=seconds)
                 over = position.batch >= len(plan)
-                position = replace(position, done=self._used_up(position, over))
-                if position.done or self._look_due(position.step, over):
-                    position, progress = self._look(position, progress)
+                position = replace(position, done=bool(used_up(self.config, position, over)))
+                due = self._look_due(position.step, over)
+                if position.done or due:
+                    position, progress = self._look(position, progress, due)
                     self._save(position, carried)
                 elif position.step % self.config.save_every == 0:
                     self._save(position, carried)
-                share = self._share(position, total)
+                share = used_share(self.config, position, total)
                 self.report(replace(progress, position=position, share=share, note=self.note))
                 self.note = ""
                 if self.processes.any(self.stop()) and not position.done:
@@ -177,7 +202,7 @@ class _Run:
         self, batches: list[Any], position: Position, total: int | None, carried: list[Tensor]
     ) -> tuple[Progress, list[Tensor]]:
         started = time.monotonic()
-        share = self._share(position, total)
+        share = used_share(self.config, position, total)
         rate = learning_rate(self.config, position.step, share, position.halvings)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -217,25 +242,30 @@ class _Run:
         )
         return found, carried
 
-    def _look(self, position: Position, progress: Progress) -> tuple[Position, Progress]:
+    def _look(self, position: Position, progress: Progress, due: bool) -> tuple[Position, Progress]:
         """Measure on the validation data, keep the weights if they are the best so far."""
         progress = replace(progress, loss=position.loss_sum / max(1, position.loss_count))
         if self.processes.first:
             with looking(self.model), torch.random.fork_rng(devices=[]):
                 progress = replace(progress, evaluation=self.task.evaluate(self.model))
-            position = self._judged(position, progress)
+            position = self._judged(position, progress, due)
         return Position(**self.processes.told(asdict(position))), progress
 
-    def _judged(self, position: Position, progress: Progress) -> Position:
-        """How far the run is after an evaluation; only the first process asks."""
+    def _judged(self, position: Position, progress: Progress, due: bool) -> Position:
+        """How far the run is after an evaluation; only the first process asks.
+
+        A look that was not due, at the end of a budget, decides nothing but which weights are kept:
+        a run that goes on with a larger budget goes on as if it had not been.
+        """
         evaluation, patience = progress.evaluation, self.config.patience
         assert evaluation is not None
         score = evaluation.score
-        better = position.best is None or score > position.best or math.isnan(position.best)
-        if better:
-            position = replace(position, best=score, since_best=0, stale=0)
+        if _better(score, position.best):
+            position = replace(position, best=score)
             self._keep_best()
-        else:
+        if due and _better(score, position.mark):
+            position = replace(position, mark=score, since_best=0, stale=0)
+        elif due:
             position = replace(
                 position, since_best=position.since_best + 1, stale=position.stale + 1
             )
@@ -245,6 +275,8 @@ class _Run:
             position = self._keep_for_average(position, score)
         done = position.done or position.since_best >= patience
         position = replace(position, done=done, loss_sum=0.0, loss_count=0)
+        if done:
+            position = replace(position, budget=budget(self.config))
         self._log(position, progress, evaluation)
         return position
 
@@ -272,7 +304,7 @@ class _Run:
             for name in parts[0]
         }
         load_weights(self.model, mean, self.folder.checkpoints)
-        with looking(self.model):
+        with looking(self.model), torch.random.fork_rng(devices=[]):
             evaluation = self.task.evaluate(self.model)
         if position.best is None or evaluation.score > position.best:
             self._keep_best()
@@ -310,25 +342,3 @@ class _Run:
         """At the end of an epoch, or after so many updates where that was said."""
         every = self.config.evaluate_every
         return over if every is None else step % every == 0
-
-    def _total_steps(self, batches: int) -> int | None:
-        config = self.config
-        totals = [] if config.steps is None else [config.steps]
-        if config.epochs is not None:
-            totals.append(config.epochs * -(-batches // config.accumulate))
-        return min(totals, default=None)
-
-    def _used_up(self, position: Position, over: bool) -> bool:
-        config = self.config
-        if config.steps is not None and position.step >= config.steps:
-            return True
-        if config.minutes is not None and position.seconds >= 60 * config.minutes:
-            return True
-        return over and config.epochs is not None and position.epoch + 1 >= config.epochs
-
-    def _share(self, position: Position, total: int | None) -> float:
-        config = self.config
-        shares = [position.step / total] if total else []
-        if config.minutes is not None:
-            shares.append(position.seconds / (60 * config.minutes))
-        return min(1.0, max(shares, default=0.0))

@@ -10,9 +10,16 @@ from regard.inference import train_run
 
 
 def train_all(listed: Path) -> None:
-    """Train one run after the other."""
+    """Train one run after the other; one that says so until an update, where it is stopped."""
     for run in json.loads(listed.read_text()):
-        train_run(run["task"], run["options"], run["out"])
+        made, last = [], run.get("until")
+        train_run(
+            run["task"],
+            run["options"],
+            run["out"],
+            report=lambda progress, made=made: made.append(progress.position.step),
+            stop=lambda made=made, last=last: made[-1] == last,
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Run folders: in use, foreign, of other options, on a full disk."""
 
 import errno
+import json
 import os
 
 import pytest
@@ -8,7 +9,7 @@ from tiny import OPTIONS, assert_same, everything, write_data
 
 from regard import RegardError
 from regard.cli import main
-from regard.inference import train_run
+from regard.inference import load, train_run
 from regard.training import RunFolder
 
 
@@ -117,3 +118,68 @@ def test_the_command_line_says_it_in_one_line(classify, tmp_path, capsys):
     error = capsys.readouterr().err
     assert error.startswith("regard: ")
     assert error.count("\n") == 1
+
+
+def rewritten(out, change):
+    path = out / "config.json"
+    config = json.loads(path.read_text())
+    change(config)
+    path.write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda config: config.pop("format"), "an earlier version of Regard, in layout 1; this"),
+        (lambda config: config.update(format=99), "another version of Regard, in layout 99; this"),
+        (lambda config: config.update(format="x"), "another version of Regard, in layout x; this"),
+    ],
+)
+def test_a_run_of_another_layout_is_refused_by_all_that_would_misread_it(
+    classify, change, words, tmp_path, capsys
+):
+    out = tmp_path / "run"
+    train_run("classify", classify | {"steps": 1}, out)
+    assert RunFolder(out).config()["format"] == 2
+    rewritten(out, change)
+    before = contents(out)
+    with pytest.raises(RegardError, match=words):
+        train_run("classify", classify | {"steps": 1}, out)
+    with pytest.raises(RegardError, match=words):
+        load(out)
+    for command in ("predict", "evaluate", "serve", "explain"):
+        text = ["--text", "the film"] if command == "explain" else []
+        assert main([command, str(out), *text]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"regard: {out / 'config.json'}: written by ")
+        assert words in error
+        assert error.count("\n") == 1
+    assert contents(out) == before
+
+
+def test_a_config_without_an_option_that_came_later_is_read_with_its_default(classify, tmp_path):
+    out, whole = tmp_path / "run", tmp_path / "whole"
+    train_run("classify", classify, whole)
+    train_run("classify", classify, out, stop=lambda: True)
+
+    def forget(config):
+        for part, name in (("model", "experts"), ("training", "bf16"), ("data", "max_tokens")):
+            del config[part][name]
+
+    rewritten(out, forget)
+    _, position = train_run("classify", classify, out)
+    assert position.finished
+    assert_same(everything(out), everything(whole))
+    assert load(out)(["the film"]) == load(whole)(["the film"])
+    with pytest.raises(RegardError, match="its bf16 is False, not True"):
+        train_run("classify", classify | {"bf16": True}, out)
+
+
+def test_the_config_of_a_run_serves_as_a_config_file(classify, tmp_path, capsys):
+    train_run("classify", classify | {"steps": 1}, tmp_path / "run")
+    config = str(tmp_path / "run" / "config.json")
+    assert main(["train", "classify", "--config", config, "--out", str(tmp_path / "again")]) == 0
+    assert_same(everything(tmp_path / "again"), everything(tmp_path / "run"))
+    capsys.readouterr()
+    assert main(["train", "tag", "--config", config]) == 2
+    assert "the config of a run of another task" in capsys.readouterr().err

@@ -128,11 +128,41 @@ def runs(tmp_path_factory):
         return folder / f"{kind}.json"
 
     worker = str(Path(__file__).parent / "several.py")
-    with torchrun(worker, str(listed("two", [("long", "classify", long)]))) as process:
+    train_all(moving(folder, "first", 1))
+    both = json.loads(listed("two", [("long", "classify", long)]).read_text())
+    both += json.loads(moving(folder, "second", 2).read_text())
+    (folder / "both.json").write_text(json.dumps(both))
+    with torchrun(worker, str(folder / "both.json")) as process:
         train_all(listed("one"))
         _, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
+    train_all(moving(folder, "third", 1))
     return folder, long
+
+
+MOVES = {
+    "one, two": {"first": 5, "second": None},
+    "two, one": {"second": 5, "third": None},
+    "one, two, one": {"first": 3, "second": 8, "third": None},
+    "one, two with more steps": {"first": 12, "second": None},
+}
+"""Up to which update a run is trained in each phase, the second of which has two processes."""
+
+
+def moving(folder, phase, count):
+    """The runs that go on in a phase with so many processes."""
+    runs = [
+        {"task": task, "options": options(folder, task), "out": str(folder / move / task)}
+        | {"until": plan[phase]}
+        for move, plan in MOVES.items()
+        for task in OPTIONS
+        if phase in plan
+    ]
+    for run in runs:
+        if phase == "first" and run["until"] == 12:
+            run["options"]["steps"] = 8
+    (folder / f"{phase}.json").write_text(json.dumps(runs))
+    return folder / f"{phase}.json"
 
 
 def measured(run):
@@ -152,6 +182,20 @@ def test_two_processes_learn_what_one_learns(name, runs):
     distance = sum(float((weights[0][k] - weights[1][k]).square().sum()) for k in weights[0])
     length = sum(float(tensor.square().sum()) for tensor in weights[0].values())
     assert np.sqrt(distance / length) < 2e-2
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("move", MOVES)
+def test_a_run_moves_between_one_and_two_processes(name, move, runs):
+    one, found = (measured(runs[0] / kind / name) for kind in ("one", move))
+    assert [line["step"] for line in found] == [line["step"] for line in one]
+    for line, expected in zip(found, one, strict=True):
+        for key in ("loss", "gradient_norm", "learning_rate"):
+            assert line[key] == pytest.approx(expected[key], rel=2e-3), key
+    state = load_file(runs[0] / move / name / "state/latest.safetensors")
+    randoms = sorted(key for key in state if key.startswith("random"))
+    assert randoms == (["random"] if move.endswith("one") else ["random", "random.1"])
+    assert len({tuple(state[key].tolist()) for key in randoms}) == len(randoms)
 
 
 def test_the_first_process_keeps_what_all_carry_and_their_random_numbers(runs):
