@@ -15,8 +15,8 @@ from tiny import OPTIONS, assert_same, everything, write_data
 from regard.inference import load, train_run
 
 
-def command(task, data, out):
-    options = {"data": data, **OPTIONS[task]}
+def command(task, data, out, options=None):
+    options = {"data": data, **(options or OPTIONS[task])}
     given = [
         word
         for name, value in options.items()
@@ -35,10 +35,11 @@ def start(arguments):
     )
 
 
-def uninterrupted(task, folder):
+def uninterrupted(task, folder, options=None):
     """The files of a task, and all that a run on them ends with."""
     data = write_data(folder, task)
-    _, position = train_run(task, {"data": data, **OPTIONS[task]}, folder / "whole")
+    own = {"data": data, **(options or OPTIONS[task])}
+    _, position = train_run(task, own, folder / "whole")
     assert position.finished
     return data, everything(folder / "whole")
 
@@ -51,24 +52,31 @@ def states(out):
         return None
 
 
-@pytest.mark.parametrize(("task", "kills"), [("classify", 3), ("language", 2)])
-def test_killed_at_random_moments_it_ends_at_the_same_weights(task, kills, tmp_path):
-    data, expected = uninterrupted(task, tmp_path)
-    if task == "language":
-        halvings = expected["latest.safetensors"]["halvings"]
-        assert halvings > 0, "this run must halve its learning rate"
-    out, moments = tmp_path / "killed", random.Random(7)
-    for _ in range(kills):
-        process, before = start(command(task, data, out)), states(out)
-        # most of the time goes into imports: wait for the first new state, then a random moment
-        for _ in range(3000):
-            if states(out) != before or process.poll() is not None:
-                break
-            time.sleep(0.01)
-        time.sleep(moments.uniform(0, 0.15))
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "1"))
+"""How often each task is killed and goes on to its end, at other moments each time."""
+LONGER = {"steps": 60, "patience": 12, "learning_rate": 0.5}
+"""So that there is more of the training to be killed in."""
+
+
+@pytest.mark.parametrize("turn", range(ROUNDS))
+@pytest.mark.parametrize("task", ["classify", "language"])
+def test_killed_at_random_moments_it_ends_at_the_same_weights(task, turn, tmp_path):
+    options = OPTIONS[task] | LONGER | ({"epochs": 12} if task == "language" else {})
+    data, expected = uninterrupted(task, tmp_path, options)
+    assert expected["latest.safetensors"]["halvings"] > 0, "it must halve its learning rate"
+    out, moments = tmp_path / "killed", random.Random(f"{task} {turn}")
+    train = command(task, data, out, options)
+    for _ in range(3):
+        process, before = start(train), states(out)
+        if moments.random() < 0.25:  # anywhere: while it imports, prepares or has ended
+            time.sleep(moments.uniform(0, 10))
+        else:  # most of the time goes into imports: wait for a new state, then a random moment
+            while states(out) == before and process.poll() is None:
+                time.sleep(0.002)
+            time.sleep(moments.uniform(0, 0.4))
         process.kill()
         process.communicate()
-    process = start(command(task, data, out))
+    process = start(train)
     said, errors = process.communicate()
     assert process.returncode == 0, errors
     assert said.strip() == str(out)
