@@ -52,7 +52,36 @@ def states(out):
         return None
 
 
-ROUNDS = int(os.environ.get("KILL_ROUNDS", "1"))
+@pytest.mark.parametrize("task", ["classify", "language"])
+def test_a_killed_command_goes_on_to_the_same_weights(task, tmp_path):
+    data, expected = uninterrupted(task, tmp_path)
+    out = tmp_path / "killed"
+    process = start(command(task, data, out))
+    while states(out) is None and process.poll() is None:
+        time.sleep(0.002)
+    process.kill()
+    process.communicate()
+    process = start(command(task, data, out))
+    said, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert said.strip() == str(out)
+    assert_same(everything(out), expected)
+
+
+def forked(task, options, out):
+    """A process of its own that trains, without the seconds that a new one spends on imports."""
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            train_run(task, options, out)
+            code = 0
+        finally:
+            os._exit(code)
+    return process
+
+
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "2"))
 """How often each task is killed and goes on to its end, at other moments each time."""
 LONGER = {"steps": 60, "patience": 12, "learning_rate": 0.5}
 """So that there is more of the training to be killed in."""
@@ -60,26 +89,28 @@ LONGER = {"steps": 60, "patience": 12, "learning_rate": 0.5}
 
 @pytest.mark.parametrize("turn", range(ROUNDS))
 @pytest.mark.parametrize("task", ["classify", "language"])
-def test_killed_at_random_moments_it_ends_at_the_same_weights(task, turn, tmp_path):
+def test_killed_at_random_moments_it_ends_at_the_same_weights(task, turn, tmp_path, monkeypatch):
+    """kill -9 at moments spread over all of a run: reading, preparing, training, averaging."""
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
     options = OPTIONS[task] | LONGER | ({"epochs": 12} if task == "language" else {})
     data, expected = uninterrupted(task, tmp_path, options)
     assert expected["latest.safetensors"]["halvings"] > 0, "it must halve its learning rate"
-    out, moments = tmp_path / "killed", random.Random(f"{task} {turn}")
-    train = command(task, data, out, options)
-    for _ in range(3):
-        process, before = start(train), states(out)
-        if moments.random() < 0.25:  # anywhere: while it imports, prepares or has ended
-            time.sleep(moments.uniform(0, 10))
-        else:  # most of the time goes into imports: wait for a new state, then a random moment
-            while states(out) == before and process.poll() is None:
-                time.sleep(0.002)
-            time.sleep(moments.uniform(0, 0.4))
-        process.kill()
-        process.communicate()
-    process = start(train)
-    said, errors = process.communicate()
-    assert process.returncode == 0, errors
-    assert said.strip() == str(out)
+    out, moments, own = tmp_path / "killed", random.Random(f"{task} {turn}"), {"data": data}
+    began = time.monotonic()
+    os.waitpid(forked(task, own | options, tmp_path / "timed"), 0)
+    whole = time.monotonic() - began
+    killed = 0
+    for _ in range(20):
+        process = forked(task, own | options, out)
+        time.sleep(moments.uniform(0, 0.7 * whole))
+        os.kill(process, signal.SIGKILL)
+        _, status = os.waitpid(process, 0)
+        killed += os.WIFSIGNALED(status)
+        if killed == 5 or status == 0:
+            break
+    assert killed > 0
+    _, status = os.waitpid(forked(task, own | options, out), 0)
+    assert status == 0
     assert_same(everything(out), expected)
 
 
