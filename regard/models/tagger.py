@@ -189,3 +189,11 @@ class Tagger(nn.Module):
             return self.crf.decode(logits, lengths).tags
         best = logits.argmax(-1).tolist()
         return [row[:n] for row, n in zip(best, lengths.tolist(), strict=True)]
+
+    def probabilities(
+        self, logits: Float[Tensor, "b t l"], lengths: Int[Tensor, "b"]
+    ) -> Float[Tensor, "b t l"]:
+        """p(label) of each word: the marginals of the CRF, or the softmax without one."""
+        if self.crf is not None:
+            return self.crf.marginals(logits, lengths)
+        return logits.softmax(-1)

@@ -28,7 +28,6 @@ Shape = Callable[[str, Prediction, dict[str, Any]], list[Item]]
 
 ERROR = record({"error": text()})
 CUT = {"truncated": {"type": "boolean", "description": "only a part of the text was read"}}
-PLAIN_NUMBER: Schema = {"type": ["number", "null"]}
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,9 @@ def _labelled(text: str, found: Prediction, given: dict[str, Any]) -> list[Item]
 
 
 def _entities(text: str, found: Prediction, given: dict[str, Any]) -> list[Item]:
-    """Spans of words with the least probability of their tags, where the task tells it."""
+    """Spans of words; a span is as sure as the least sure of its tags."""
     words, tags = found.details.get("words", []), found.details.get("tags", [])
-    chances = found.details.get("probabilities") or [None] * len(words)
+    chances = found.details.get("probabilities", [])
     places, end = [], 0
     for word in words:
         start = text.index(word, end)
@@ -71,7 +70,7 @@ def _entities(text: str, found: Prediction, given: dict[str, Any]) -> list[Item]
     return [
         {
             "entity_group": kind,
-            "score": min((c for c in chances[first:last] if c is not None), default=None),
+            "score": min(chances[first:last]),
             "word": text[places[first][0] : places[last - 1][1]],
             "start": places[first][0],
             "end": places[last - 1][1],
@@ -96,7 +95,7 @@ PIPELINES: dict[str, Pipeline] = {
         _translated,
     ),
     "classify": Pipeline(
-        record({"label": text(), "score": PLAIN_NUMBER}, CUT),
+        record({"label": text(), "score": number(0, 1)}, CUT),
         lambda limits: {"top_k": integer(1, 1000)},
         _labelled,
     ),
@@ -104,7 +103,7 @@ PIPELINES: dict[str, Pipeline] = {
         record(
             {
                 "entity_group": text(),
-                "score": PLAIN_NUMBER,
+                "score": number(0, 1),
                 "word": text(),
                 "start": {"type": "integer"},
                 "end": {"type": "integer"},

@@ -69,6 +69,13 @@ class Batch(NamedTuple):
     tags: Tensor
 
 
+class Decided(NamedTuple):
+    """The tags of a sentence, which are the best together, and the probability of each."""
+
+    tags: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+
 @dataclass(frozen=True)
 class Tagging:
     """One tag a word, or a vector."""
@@ -182,36 +189,46 @@ class Tagging:
         if self.features is not None:
             given = [frames.sequence(text, self.features) for text in texts]
             return [
-                Prediction(" ".join(tags), details={"tags": list(tags)})
-                for tags in self.tag(model, given)
+                Prediction(" ".join(one.tags), details=_details(one))
+                for one in self.decide(model, given)
             ]
         sentences = [str(text).split() for text in texts]
         return [
-            Prediction(" ".join(tags), details={"words": words, "tags": list(tags)})
-            for words, tags in zip(sentences, self.tag(model, sentences), strict=True)
+            Prediction(" ".join(one.tags), details={"words": words, **_details(one)})
+            for words, one in zip(sentences, self.decide(model, sentences), strict=True)
         ]
 
-    @torch.no_grad()
     def tag(
+        self, model: nn.Module, sentences: Sequence[Sequence[str] | np.ndarray]
+    ) -> list[tuple[str, ...]]:
+        """The tags of each sentence, in order."""
+        return [one.tags for one in self.decide(model, sentences, how_sure=False)]
+
+    @torch.no_grad()
+    def decide(
         self,
         model: nn.Module,
         sentences: Sequence[Sequence[str] | np.ndarray],
         *,
+        how_sure: bool = True,
         budget: int = 8192,
-    ) -> list[tuple[str, ...]]:
-        """The tags of each sentence, in order."""
+    ) -> list[Decided]:
+        """The tags of each sentence, in order, and how probable each of them is by itself."""
         assert isinstance(model, Tagger)
         pieces = [(i, words) for i, whole in enumerate(sentences) for words in _stretches(whole)]
-        found: list[list[int]] = [[]] * len(pieces)
+        found: list[tuple[list[int], list[float]]] = [([], [])] * len(pieces)
         sizes = np.array([len(words) for _, words in pieces], dtype=np.int32)
         for chosen in in_order(sizes, budget):
             words, lengths, characters = self._inputs([pieces[i][1] for i in chosen])
             logits = model(words, lengths, characters).logits
-            for i, tags in zip(chosen, model.decode(logits, lengths), strict=True):
-                found[i] = tags
-        joined: list[tuple[str, ...]] = [()] * len(sentences)
-        for (i, _), tags in zip(pieces, found, strict=True):
-            joined[i] += tuple(self.labels.names[n] for n in tags)
+            chances = model.probabilities(logits, lengths) if how_sure else None
+            for row, tags in enumerate(model.decode(logits, lengths)):
+                sure = [] if chances is None else chances[row, range(len(tags)), tags].tolist()
+                found[chosen[row]] = tags, sure
+        joined = [Decided((), ())] * len(sentences)
+        for (i, _), (tags, sure) in zip(pieces, found, strict=True):
+            before, names = joined[i], tuple(self.labels.names[n] for n in tags)
+            joined[i] = Decided(before.tags + names, (*before.probabilities, *sure))
         return joined
 
     def _stored(self, words: Any) -> Any:
@@ -310,6 +327,10 @@ def _rows(
         stretches = zip(_stretches(example.words), _stretches(tags), strict=True)
         for some, theirs in stretches:
             yield {"tags": theirs, "words": some if features is not None else json.dumps(some)}
+
+
+def _details(found: Decided) -> dict[str, Any]:
+    return {"tags": list(found.tags), "probabilities": list(found.probabilities)}
 
 
 def _stretches(whole: Any) -> list[Any]:

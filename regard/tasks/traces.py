@@ -316,9 +316,7 @@ def _tagging(task: Tagging, model: nn.Module, text: str) -> Trace:
     weights = {name: look[0] for name, look in output.weights.items()}
     sides = {"text": read, **experts(weights)}
     where = {"encoder.self": ("text", "text"), "encoder.experts": ("text", "experts")}
-    chances = output.logits.log_softmax(-1)
-    if model.crf is not None:
-        chances = model.crf.marginals(output.logits, lengths).log()
+    chances = model.probabilities(output.logits, lengths).log()
     return Trace(
         "tag",
         sides,

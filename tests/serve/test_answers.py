@@ -69,6 +69,8 @@ def test_entities_point_into_the_text(ask, runs):
         for one in entities:
             assert text[one["start"] : one["end"]] == one["word"]
             assert one["entity_group"] == "X"
+            place = len(text[: one["start"]].split())
+            assert one["score"] == pytest.approx(right.details["probabilities"][place], abs=1e-6)
     assert any(found)
     assert ask("POST", path, {"inputs": TEXTS[0]}).json == found[0]
 

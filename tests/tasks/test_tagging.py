@@ -1,7 +1,9 @@
 """Tagging from the command line: vectors instead of words, word vectors, label smoothing."""
 
 import json
+import math
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +55,48 @@ def test_vectors_are_tagged(crf, tmp_path, capsys):
         " ".join(found["lines"][3]["predicted"]),
         "",
     ]
+
+
+@pytest.mark.parametrize("crf", [True, False])
+def test_tags_are_as_probable_as_all_taggings_say(crf):
+    """Sum over every tagging that has this tag here, in float64."""
+    torch.manual_seed(3)
+    allowed = torch.tensor([[True, True, False], [True, True, True], [True, True, True]])
+    start = torch.tensor([True, True, False])
+    config = TaggerConfig(encoder="none", width=5, characters=0, crf=crf)
+    model = Tagger(config, 7, 3, allowed=allowed, allowed_start=start).double().eval()
+    if model.crf is not None:
+        torch.nn.init.normal_(model.crf.transitions)
+    model.requires_grad_(False)
+    logits, lengths = torch.randn(2, 4, 3).double() * 2, torch.tensor([4, 3])
+    found = model.probabilities(logits, lengths)
+    for row, n in enumerate(lengths.tolist()):
+        sums, total = torch.zeros(n, 3).double(), 0.0
+        for tags in product(range(3), repeat=n):
+            score = sum(float(logits[row, t, tag]) for t, tag in enumerate(tags))
+            if model.crf is not None:
+                steps = list(zip(tags, tags[1:], strict=False))
+                if not start[tags[0]] or not all(allowed[a, b] for a, b in steps):
+                    continue
+                score += sum(float(model.crf.transitions[a, b]) for a, b in steps)
+                score += float(model.crf.start[tags[0]] + model.crf.end[tags[-1]])
+            total += math.exp(score)
+            for t, tag in enumerate(tags):
+                sums[t, tag] += math.exp(score)
+        torch.testing.assert_close(found[row, :n], sums / total)
+
+
+@pytest.mark.parametrize("crf", ["--crf", "--no-crf"])
+def test_predictions_say_how_sure_each_tag_is(crf, tmp_path):
+    run = regard.load(trained(tmp_path, write(tmp_path, "tag"), crf))
+    texts = ["the film", "", "film " * 401]
+    for text, found in zip(texts, run.predict(texts), strict=True):
+        sure, tags = found.details.get("probabilities", []), found.details.get("tags", [])
+        assert len(sure) == len(tags) == len(text.split())
+        assert all(1 / len(run.task.labels) / 2 < one <= 1 for one in sure)
+        others = run.trace(text).alternatives
+        for own, tag, row in zip(sure, tags, others, strict=False):
+            assert own == pytest.approx(dict((o.text, o.probability) for o in row)[tag], abs=1e-5)
 
 
 def test_sequences_longer_than_a_stretch_have_a_tag_for_each_vector(tmp_path):
