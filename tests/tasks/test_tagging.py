@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +75,7 @@ def test_tags_are_as_probable_as_all_taggings_say(crf):
         for tags in product(range(3), repeat=n):
             score = sum(float(logits[row, t, tag]) for t, tag in enumerate(tags))
             if model.crf is not None:
-                steps = list(zip(tags, tags[1:], strict=False))
+                steps = list(pairwise(tags))
                 if not start[tags[0]] or not all(allowed[a, b] for a, b in steps):
                     continue
                 score += sum(float(model.crf.transitions[a, b]) for a, b in steps)
@@ -96,7 +96,7 @@ def test_predictions_say_how_sure_each_tag_is(crf, tmp_path):
         assert all(1 / len(run.task.labels) / 2 < one <= 1 for one in sure)
         others = run.trace(text).alternatives
         for own, tag, row in zip(sure, tags, others, strict=False):
-            assert own == pytest.approx(dict((o.text, o.probability) for o in row)[tag], abs=1e-5)
+            assert own == pytest.approx({o.text: o.probability for o in row}[tag], abs=1e-5)
 
 
 def test_sequences_longer_than_a_stretch_have_a_tag_for_each_vector(tmp_path):
