@@ -6,6 +6,8 @@ leave "bird" out of its own keys and do not scale; here it is among them, and sc
 1/√4, as in the transformer.
 """
 
+import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -58,3 +60,18 @@ def early_bird() -> Example:
         to_key=torch.eye(4),
         to_value=torch.eye(4),
     )
+
+
+def made_up(words: Sequence[str]) -> Example:
+    """Any words, under the same projections, with vectors that mean nothing.
+
+    Each of the four features of a word is one of 0, ½, 1, 1½ and 2, drawn by its letters: the same
+    word has the same vector everywhere, and words that are alike have nothing in common.
+
+    >>> one, other, again = made_up(["worm", "worms", "worm"]).vectors.tolist()
+    >>> one == again, one == other
+    (True, False)
+    """
+    drawn = [hashlib.sha256(word.encode("utf-8", "replace")).digest()[:4] for word in words]
+    vectors = torch.tensor([[byte % 5 / 2 for byte in row] for row in drawn]).reshape(-1, 4)
+    return early_bird()._replace(words=tuple(words), vectors=vectors)

@@ -213,7 +213,9 @@ def _words(run: Any, chosen: argparse.Namespace) -> int:
 
 
 def _faithfulness(run: Any, chosen: argparse.Namespace) -> int:
+    from regard.inference.evaluations import named
     from regard.inference.faithfulness import faithfulness, read_texts
+    from regard.inference.reports import keep, plain
 
     texts, told = read_texts(run, chosen.data)
     if len(texts) > chosen.limit:
@@ -223,9 +225,12 @@ def _faithfulness(run: Any, chosen: argparse.Namespace) -> int:
     print(told, file=sys.stderr)
     found = faithfulness(run, texts, erase=chosen.erase, seed=chosen.seed, report=_progress())
     if chosen.json:
-        print(json.dumps(_finite(asdict(found)), ensure_ascii=False, allow_nan=False))
-        return 0
-    print("\n".join(report(found)))
+        print(json.dumps(plain(found), ensure_ascii=False, allow_nan=False), flush=True)
+    else:
+        print("\n".join(report(found)), flush=True)
+    options = {"limit": chosen.limit, "seed": chosen.seed}
+    path = keep(run.folder, named(chosen.data), found, **options)
+    print(f"kept in {path}", file=sys.stderr)
     return 0
 
 
@@ -253,15 +258,6 @@ def _interval(value: Any) -> str:
     if value is None or np.isnan(value.value):
         return "–"
     return f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]"
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no NaN: what is undefined is null."""
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and np.isnan(value) else value
 
 
 def _progress() -> Callable[[int, int], None]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from regard.attention import normalizers, scores, steps
 from regard.attention.arguments import share_heads
-from regard.attention.example import early_bird
+from regard.attention.example import Example, early_bird
 from regard.inference.interventions import attentions, twin
 from regard.inference.runs import Run
 from regard.layers import MultiHead, Pooling, Reading
@@ -51,14 +51,14 @@ class Stages(NamedTuple):
 
 
 @torch.no_grad()
-def example(word: int, score: str = "scaled_dot") -> Stages:
-    """The early bird catches the worm: one of its six words looks, by one of three scores.
+def example(word: int, score: str = "scaled_dot", made: Example | None = None) -> Stages:
+    """The early bird catches the worm, or another: one of its words looks, by one of three scores.
 
     `bilinear` compares the vectors of the words themselves, with W = W_Q W_Kᵀ, so that its scores
     are the products of `scaled_dot`, before they are scaled. `additive` adds the query to the key
     and asks of each feature whether both have it: tanh(2 (W_Q e + k) - 5).
     """
-    made = early_bird()
+    made = made or early_bird()
     query, key, value = made.project()
     chosen: scores.Score
     if score == "bilinear":

@@ -35,6 +35,7 @@ SCREENS = (
     "steps",
     "training",
     "compare",
+    "trust",
     "length",
 )
 """Addresses that lead to the page, which shows what they name."""

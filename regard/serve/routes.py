@@ -8,6 +8,7 @@ import anyio
 import anyio.to_thread
 from starlette.responses import Response, StreamingResponse
 
+from regard.inference import reports
 from regard.serve import completions, explaining, history, libretranslate, predictions, stepping
 from regard.serve.counting import MEDIA as PROMETHEUS
 from regard.serve.desk import Call, Route, answered, done
@@ -101,6 +102,11 @@ async def steps(call: Call) -> Response:
 async def example_steps(call: Call) -> Response:
     """The lectures' sentence, which needs no model."""
     return answered(await anyio.to_thread.run_sync(stepping.worked_example))
+
+
+async def text_steps(call: Call) -> Response:
+    """Any sentence, with vectors that are made up."""
+    return answered(await anyio.to_thread.run_sync(stepping.worked_text, call.body))
 
 
 def _require(served: Served) -> None:
@@ -234,6 +240,11 @@ async def run_sentences(call: Call) -> Response:
     return a_list(found)
 
 
+async def run_faithfulness(call: Call) -> Response:
+    """Reports on whether a run's attention names the words that matter."""
+    return a_list(await anyio.to_thread.run_sync(reports.kept, call.served.folder))
+
+
 async def run_checkpoints(call: Call) -> Response:
     """The checkpoints that a run has kept."""
     found = [{"id": name, "step": history.step_of(name)} for name in call.served.checkpoints()]
@@ -270,6 +281,10 @@ ROUTES = (
     Route(
         "GET", "/v1/steps", "The same of a sentence of six words, without a model", example_steps,
         lambda d, s: stepping.EXAMPLE,
+    ),
+    Route(
+        "POST", "/v1/steps", "One row of any text, whose words get made-up vectors", text_steps,
+        lambda d, s: stepping.EXAMPLE, body=lambda d, s: stepping.text_schema(),
     ),
     Route(
         "POST", "/v1/completions", "Continuations, in OpenAI’s shape", complete,
@@ -310,6 +325,10 @@ ROUTES = (
     Route(
         "GET", "/v1/runs/{id}/evaluations/{name}", "The sentences of an evaluation",
         run_sentences, lambda d, s: listed(OPEN),
+    ),
+    Route(
+        "GET", "/v1/runs/{id}/faithfulness", "Whether attention names the words that matter",
+        run_faithfulness, lambda d, s: listed(OPEN),
     ),
     Route(
         "GET", "/v1/runs/{id}/checkpoints", "Weights kept along the way", run_checkpoints,

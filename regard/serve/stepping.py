@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.attention.example import early_bird
+from regard.attention.example import early_bird, made_up
 from regard.errors import RegardError
 from regard.inference.stages import EXAMPLES, Stages, example, run_stages
 from regard.serve.explaining import ATTRIBUTED
@@ -43,6 +43,24 @@ def request_schema() -> Schema:
     more = {"checkpoint": text(100, description="its weights at an earlier step")}
     row = integer(0, 99_999, description="the token that looks, from 0")
     return record({"text": text(ATTRIBUTED), "look": text(200), "row": row}, place | more)
+
+
+def text_schema() -> Schema:
+    """A row of any text, whose words get vectors that are made up."""
+    row = integer(0, 999, description="the word that looks, from 0")
+    score = text(enum=list(EXAMPLES))
+    return record({"text": text(ATTRIBUTED, minLength=1), "row": row}, {"score": score})
+
+
+def worked_text(body: dict[str, Any]) -> dict[str, Any]:
+    """One row of a text by one score, without a model; the lectures' sentence keeps its vectors."""
+    words, row = body["text"].split(), int(body["row"])
+    if row >= len(words):
+        raise Problem(422, f"row {row} of a text with {len(words)} words")
+    bird = early_bird()
+    made = bird if tuple(words) == bird.words else made_up(words)
+    stages = example(row, body.get("score", EXAMPLES[0]), made)
+    return {"words": words, "steps": [_told(stages, words[row], words, row)]}
 
 
 def worked_example() -> dict[str, Any]:

@@ -56,6 +56,11 @@ class RunFolder:
         return self.path / "evaluations"
 
     @property
+    def faithfulness(self) -> Path:
+        """Reports on whether its attention names the words that matter."""
+        return self.path / "faithfulness"
+
+    @property
     def data(self) -> Path:
         """Tokenizers, labels and tokenised corpora."""
         return self.path / "data"

@@ -1,6 +1,7 @@
 """Explanations against finite differences, brute force, captum and sums by hand."""
 
 import json
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,13 @@ from hypothesis import strategies as st
 import regard
 from regard.cli import main
 from regard.errors import RegardError
-from regard.inference import attributions, interventions
+from regard.inference import attributions, interventions, reports
 from regard.inference.explanations import explain
 from regard.inference.polarities import nearest_words, polarities
 from regard.inference.questions import ask, erased, log_odds
 from regard.inference.reach import rollout
 from regard.tasks.translating import score
+from regard.training import RunFolder
 
 sys.path.insert(0, str(Path(__file__).parent))
 from questioned import KINDS, TEXT, WORDS, made
@@ -361,10 +363,43 @@ def test_the_command_names_the_word_that_decides(reviews, capsys, tmp_path):
     assert (
         main(["explain", folder, "--data", data, "--faithfulness", "--limit", "20", "--json"]) == 0
     )
-    report = json.loads(capsys.readouterr().out)
+    told = capsys.readouterr()
+    report = json.loads(told.out)
     assert report["texts"] == 20
+    (kept,) = reports.kept(regard.load(folder).folder)
+    assert f"kept in {folder}/faithfulness/{kept['name']}.json" in told.err
+    assert kept["current"]
+    assert kept["options"] == {"limit": 20, "seed": 0}
+    assert {name: kept[name] for name in report} == report
+    shutil.copytree(folder, tmp_path / "later")
+    with (tmp_path / "later/model.safetensors").open("ab") as file:
+        file.write(b"\0")
+    assert [one["current"] for one in reports.kept(RunFolder(tmp_path / "later"))] == [False]
     named, random = (report["comprehensiveness"][m] for m in ("integrated gradients", "random"))
     assert named["low"] > random["high"]
+
+
+def test_a_report_that_cannot_be_kept_has_been_printed(tmp_path, capsys, monkeypatch):
+    """And what lies in the folder that is no report is passed over."""
+    run = made(KINDS["gru"])
+    folder = RunFolder(tmp_path)
+    folder.model.write_bytes(b"weights")
+    monkeypatch.setattr("regard.inference.load", lambda path: replace(run, folder=folder))
+    monkeypatch.setattr(
+        "regard.inference.faithfulness.read_texts", lambda run, data: ([TEXT, TEXT], "2 texts")
+    )
+    asked = ["explain", str(tmp_path), "--data", "some.tsv", "--faithfulness"]
+    assert main(asked) == 0
+    (folder.faithfulness / "other.json").write_text("[1]")
+    (folder.faithfulness / "broken.json").write_text("{")
+    assert [one["name"] for one in reports.kept(folder)] == ["some"]
+    printed = capsys.readouterr().out
+    shutil.rmtree(folder.faithfulness)
+    folder.faithfulness.write_text("a file in the way")
+    assert main(asked) == 2
+    told = capsys.readouterr()
+    assert told.out == printed
+    assert "cannot be written" in told.err
 
 
 @pytest.mark.parametrize(

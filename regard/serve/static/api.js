@@ -118,6 +118,9 @@ export class Api {
     return (await this.json(`/v1/runs/${encodeURIComponent(run)}/evaluations/${encodeURIComponent(name)}`)).data;
   }
 
+  /** @param {string} run @returns {Promise<any[]>} */
+  async faithfulness(run) { return (await this.json(`/v1/runs/${encodeURIComponent(run)}/faithfulness`)).data; }
+
   /** @param {string} run @returns {Promise<{id: string, step: number}[]>} */
   async checkpoints(run) { return (await this.json(`/v1/runs/${encodeURIComponent(run)}/checkpoints`)).data; }
 

@@ -30,6 +30,7 @@ import { make } from "/page/elements.js";
 import "/page/legend.js";
 import "/page/status.js";
 import { Api } from "./api.js";
+import { shown as shownName } from "/page/words.js";
 import { notice } from "./controls.js";
 import { icon } from "./icons.js";
 
@@ -83,6 +84,10 @@ export const SCREENS = [
   {
     name: "compare", title: "Compare", group: "Understanding", tasks: null, module: "./screens/compare.js",
     lead: "One text in two models, and where they differ.",
+  },
+  {
+    name: "trust", title: "Trust", group: "Understanding", tasks: null, module: "./screens/trust.js",
+    lead: "Whether attention names the words that matter, as it was measured.",
   },
   {
     name: "training", title: "Training", group: "Runs", tasks: null, module: "./screens/training.js",
@@ -159,9 +164,10 @@ export class AppElement extends HTMLElement {
     parts.title = make("h1", {});
     parts.lead = make("p", { className: "rg-lead" });
     parts.place = make("div", { className: "rg-place" });
+    parts.unknown = make("p", { className: "rg-unknown", role: "note", hidden: true });
     parts.progress = make("div", { className: "rg-progress", hidden: true, "aria-hidden": "true" });
     parts.main = make("main", { className: "rg-main", id: "main", tabIndex: -1 },
-      make("header", { className: "rg-head" }, parts.title, parts.lead), parts.place);
+      make("header", { className: "rg-head" }, parts.title, parts.lead), parts.unknown, parts.place);
     parts.status = document.createElement("regard-status");
     parts.legend = document.createElement("regard-legend");
     parts.legendText = make("span", { className: "rg-legend-text", hidden: true });
@@ -171,11 +177,11 @@ export class AppElement extends HTMLElement {
         make("div", { className: "rg-top" }, parts.menu, make("a", { className: "rg-brand", href: "/" }, "Regard"),
           make("button", { type: "button", className: "rg-round", "aria-label": "Help", title: "Help (?)", textContent: "?", on: { click: () => parts.help.showModal() } })),
         parts.nav,
-        make("p", { className: "rg-foot-links" }, make("a", { href: "/docs", textContent: "HTTP interface" }), make("a", { href: "/static/trust.html", textContent: "Can it be trusted?" }))),
+        make("p", { className: "rg-foot-links" }, make("a", { href: "/docs", textContent: "HTTP interface" }))),
       parts.progress, parts.main,
       make("footer", { className: "rg-foot" }, parts.status,
         make("div", { className: "rg-legend" }, parts.legend, parts.legendText),
-        make("p", { className: "rg-note" }, "Weights show where it looked, ", make("a", { href: "/static/trust.html", textContent: "not why it answered" }), ".")),
+        make("p", { className: "rg-note" }, "Weights show where it looked, ", make("a", { href: "/trust", textContent: "not why it answered" }), ".")),
       parts.help,
     );
   }
@@ -189,7 +195,9 @@ export class AppElement extends HTMLElement {
     if (url.origin !== location.origin || (name !== "" && !SCREENS.some((screen) => screen.name === name))) return;
     event.preventDefault();
     this.#menu(false);
-    if (!url.search && this.state.model) url.search = String(new URLSearchParams({ model: this.state.model }));
+    // how far to trust is asked of the model that is being looked at, named in the address or not
+    const model = this.state.model ?? (name === "trust" && this.#screen !== HOME ? this.#model()?.id : undefined);
+    if (!url.search && model) url.search = String(new URLSearchParams({ model }));
     history.pushState(null, "", `${url.pathname}${url.search}${location.hash}`);
     void this.#open();
     this.parts.main.focus({ preventScroll: true });
@@ -278,9 +286,20 @@ export class AppElement extends HTMLElement {
     if (!quiet) this.#update();
   }
 
+  /** Say which names in the address are of no model that is served here. */
+  #tellUnknown() {
+    const { state, models } = this;
+    const named = [state.model, state.other, state.of, ...(state.runs ?? "").split(",")].filter(Boolean);
+    const unknown = [...new Set(named)].filter((id) => !models.some((model) => model.id === id));
+    this.parts.unknown.hidden = !unknown.length;
+    this.parts.unknown.textContent = unknown.length
+      ? `No model called ${unknown.map((id) => `‘${shownName(id)}’`).join(" or ")} is served here. Served: ${models.map((model) => shownName(model.id)).join(", ")}.` : "";
+  }
+
   #update() {
     const shown = this.#shown;
     if (!shown) return;
+    this.#tellUnknown();
     Promise.resolve(shown.update()).then(
       () => { if (shown === this.#shown) this.dataset.ready = "yes"; },
       (error) => { if (shown === this.#shown) this.parts.place.replaceChildren(notice(error)); this.#shown = null; },

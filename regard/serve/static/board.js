@@ -10,8 +10,9 @@ import { linksPicture, matrixPicture, textPicture } from "/page/pictures.js";
 import { mostOf } from "/page/shading.js";
 import "/page/table.js";
 import { shown } from "/page/words.js";
-import { empty, exportMenu } from "./controls.js";
+import { empty } from "./controls.js";
 import { choose, placeOf, scaleOf, viewFor } from "./looking.js";
+import { exportMenu } from "./saving.js";
 
 /** @typedef {import("./app.js").Context} Context */
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
@@ -187,7 +188,8 @@ export class BoardElement extends HTMLElement {
     }
     const made = ["target", "next"].includes(view.asking);
     this.row.alternatives = made ? trace.alternatives ?? [] : [];
-    this.row.hidden = !this.#looks.length;
+    this.row.looked = this.#looks.length > 0;
+    this.row.hidden = !this.row.looked && !this.row.alternatives.length;
     this.row.scale = scale;
     this.row.view = view;
     this.row.selection = selection;

@@ -3,6 +3,7 @@
 
 import { define, draw, make } from "/page/elements.js";
 import { shown } from "/page/words.js";
+import { PAPER, pictureOf } from "./saving.js";
 
 /** @typedef {{x: number, y: number, low?: number, high?: number, n?: number}} Point */
 /** @typedef {{name: string, points: Point[]}} Series */
@@ -15,6 +16,7 @@ import { shown } from "/page/words.js";
 
 const EDGE = { left: 52, right: 16, top: 14, bottom: 34 };
 const SERIES = 4;
+const PAGE = 640;
 
 /** The event `rg-point` tells which x was chosen, `rg-pass` which one the pointer is over (null: none). */
 export class ChartElement extends HTMLElement {
@@ -189,6 +191,27 @@ export class ChartElement extends HTMLElement {
       const bar = draw("rect", { x: x(point.x) + shift - 3.5, y: foot - tall, width: 7, height: tall, rx: 1.5, fill: `var(--series-${s % SERIES})`, "fill-opacity": 0.55 });
       return chart.series.length > 1 ? [bar] : [bar, draw("text", { x: x(point.x) + 9, y: foot - 3, class: "rg-chart-text" }, `n = ${point.n ?? 0}`)];
     }));
+  }
+
+  /** @returns {SVGElement | null} the same on white paper, of one width, with the names of its series */
+  picture() {
+    const { frame } = this;
+    if (!frame || !this.#chart) return null;
+    const wide = this.#width;
+    this.#width = PAGE;
+    this.#draw();
+    const made = pictureOf(frame.querySelector("svg"));
+    this.#width = wide;
+    this.#draw();
+    const { series } = this.#chart;
+    if (!made || series.length < 2) return made;
+    const tall = Number(made.getAttribute("height"));
+    made.setAttribute("height", String(tall + 20 * series.length));
+    made.setAttribute("viewBox", `0 0 ${PAGE} ${tall + 20 * series.length}`);
+    series.forEach((one, s) => made.append(
+      draw("rect", { x: EDGE.left, y: tall + 20 * s, width: 16, height: 4, rx: 2, fill: PAPER[`--series-${s % SERIES}`] }),
+      draw("text", { x: EDGE.left + 24, y: tall + 6 + 20 * s, "font-size": 12, "font-family": "system-ui, sans-serif" }, shown(one.name, 60))));
+    return made;
   }
 
   /** @returns {HTMLTableElement} the same numbers */

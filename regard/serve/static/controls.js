@@ -2,14 +2,12 @@
 // something is missing or has failed.
 
 import { define, make } from "/page/elements.js";
-import { pngOf, save, svgText } from "/page/pictures.js";
 import { ApiError } from "./api.js";
 import { examplesOf } from "./examples.js";
 import { icon } from "./icons.js";
 
 /** @typedef {import("./app.js").Context} Context */
 /** @typedef {import("./looking.js").Chosen} Chosen */
-/** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
 
 /**
  * What went wrong, in the server's own words.
@@ -30,6 +28,11 @@ export function notice(error) {
     make("p", { textContent: told, dir: "auto" }),
     ...(api?.places ?? []).slice(0, 5).map((place) => make("p", { className: "hint", textContent: place })),
     api && hints[api.status] ? make("p", { className: "hint", textContent: hints[api.status] }) : null);
+}
+
+/** @returns {HTMLElement} said where a model did not read all of a text */
+export function cutNote() {
+  return make("p", { className: "rg-unknown", role: "note", textContent: "This text is longer than the model reads at once: only its beginning was read, and only that is drawn." });
 }
 
 /**
@@ -85,6 +88,8 @@ export class InputElement extends HTMLElement {
   /** @type {Record<string, undefined>} what a new text makes void */
   void = { row: undefined, column: undefined };
   label = "Text";
+  /** characters that the server reads */
+  longest = 4000;
   action = "Look";
   /** @type {(model: import("./api.js").ModelCard) => boolean} */
   fits = () => true;
@@ -94,9 +99,9 @@ export class InputElement extends HTMLElement {
   connectedCallback() {
     if (this.box) return;
     this.box = make("textarea", {
-      rows: 1, maxLength: 4000, dir: "auto", spellcheck: false, placeholder: "Write a sentence…", "aria-label": this.label,
+      rows: 1, dir: "auto", spellcheck: false, placeholder: "Write a sentence…", "aria-label": this.label,
       on: {
-        input: () => this.#grow(),
+        input: () => { this.#grow(); this.#count(); },
         keydown: (/** @type {KeyboardEvent} */ event) => {
           if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
           event.preventDefault();
@@ -104,11 +109,12 @@ export class InputElement extends HTMLElement {
         },
       },
     });
+    this.long = make("p", { className: "rg-too-long", role: "alert", hidden: true });
     this.chips = make("div", { className: "rg-examples", role: "group", "aria-label": "Examples" });
     this.replaceChildren(
       make("form", { className: "rg-ask", on: { submit: (/** @type {Event} */ event) => { event.preventDefault(); this.submit(); } } },
         this.box, make("button", { type: "submit", className: "rg-button primary", textContent: this.action })),
-      make("div", { className: "rg-under" }, this.#model.field, this.chips));
+      this.long, make("div", { className: "rg-under" }, this.#model.field, this.chips));
     new ResizeObserver(() => this.#grow()).observe(this);
   }
 
@@ -121,7 +127,19 @@ export class InputElement extends HTMLElement {
 
   submit() {
     const text = this.box?.value.trim() ?? "";
+    if (this.#count()) return this.box?.focus();
     this.context.setState({ text, ...this.void }, { push: text !== this.#shown });
+  }
+
+  /** @returns {boolean} whether the text is too long, which is said rather than cut off */
+  #count() {
+    const { box, long } = this;
+    const size = Array.from(box?.value.trim() ?? "").length;
+    if (long) {
+      long.hidden = size <= this.longest;
+      long.textContent = long.hidden ? "" : `This text has ${size} characters; ${this.longest} at most can be looked at. Please shorten it.`;
+    }
+    return size > this.longest;
   }
 
   show() {
@@ -129,12 +147,14 @@ export class InputElement extends HTMLElement {
     if (!box || !chips) return;
     if (this.text !== this.#shown || box.value === "") box.value = this.text;
     this.#shown = this.text;
+    this.#count();
     const models = context.models.filter((model) => this.fits(model));
     fill(this.#model.select, models.map((model) => [model.id, `${model.id}${model.ready ? "" : " (in training)"}`]), context.model?.id ?? "");
     this.#model.field.hidden = !models.length;
     const examples = this.#examples();
-    if (chips.childElementCount !== examples.length || chips.dataset.of !== context.model?.id) {
-      chips.dataset.of = context.model?.id ?? "";
+    const key = examples.join("\n");
+    if (chips.dataset.of !== key) {
+      chips.dataset.of = key;
       chips.replaceChildren(...examples.map((text) => make("button", {
         type: "button", className: "rg-chip", textContent: text, dir: "auto", title: text,
         on: { click: () => this.context.setState({ text, ...this.void }, { push: true }) },
@@ -186,7 +206,7 @@ export class DrawBarElement extends HTMLElement {
     });
     parts.number = make("output", {});
     parts.tabs = make("div", { className: "tabs", role: "group", "aria-label": "How to draw it" });
-    const wide = matchMedia("(min-width: 760px)");
+    const wide = matchMedia("(min-width: 761px)");
     const options = make("details", { className: "rg-options", open: wide.matches },
       make("summary", { textContent: "Options" }),
       make("div", { className: "rg-fields" },
@@ -231,58 +251,3 @@ export class DrawBarElement extends HTMLElement {
 }
 
 define("rg-drawbar", DrawBarElement);
-
-/**
- * What is saved: each kind gives a file when it is pressed.
- * @typedef {{name: () => string, trace: () => TraceDocument | null, picture: (() => SVGElement | null) | null,
- *   more?: [string, string, () => Blob | null][]}} Savable `more`: label, ending, contents
- */
-
-/**
- * A menu that saves as HTML, SVG, PNG, JSON and whatever else a screen offers.
- * @param {Savable} what
- * @param {Context} context
- * @returns {HTMLElement}
- */
-export function exportMenu(what, context) {
-  const menu = make("details", { className: "rg-menu-box" });
-  /** @param {string} label @param {string} ending @param {() => Blob | null | Promise<Blob | null>} run */
-  const item = (label, ending, run) => make("button", {
-    type: "button", textContent: label, "aria-label": `Save as ${label}`,
-    on: {
-      click: async () => {
-        menu.open = false;
-        try {
-          const blob = await context.busy(Promise.resolve(run()));
-          if (!blob) return context.say("There is nothing to save yet.");
-          save(blob, `regard-${what.name().replace(/[^\w.-]+/g, "-")}.${ending}`);
-          context.say(`Saved as ${label}.`);
-        } catch (error) {
-          context.say(`Could not be saved: ${error instanceof Error ? error.message : error}`);
-        }
-      },
-    },
-  });
-  const { picture } = what;
-  const items = [
-    item("HTML", "html", async () => { const trace = what.trace(); return trace && onePage(trace, context); }),
-    ...(picture ? [
-      item("SVG", "svg", () => { const svg = picture(); return svg && new Blob([svgText(svg)], { type: "image/svg+xml" }); }),
-      item("PNG", "png", async () => { const svg = picture(); return svg && pngOf(svg); }),
-    ] : []),
-    item("JSON", "json", () => { const trace = what.trace(); return trace && new Blob([JSON.stringify(trace)], { type: "application/json" }); }),
-    ...(what.more ?? []).map(([label, ending, run]) => item(label, ending, run)),
-  ];
-  menu.append(make("summary", { className: "rg-button" }, icon("save"), "Save"), make("div", { className: "rg-menu-items" }, ...items));
-  menu.addEventListener("keydown", (event) => { if (event.key === "Escape") { menu.open = false; menu.querySelector("summary")?.focus(); } });
-  menu.addEventListener("focusout", (event) => { if (!(event.relatedTarget instanceof Node && menu.contains(event.relatedTarget))) menu.open = false; });
-  return menu;
-}
-
-/** @param {TraceDocument} trace @param {Context} context @returns {Promise<Blob>} one file that needs no server */
-async function onePage(trace, context) {
-  const page = await (await context.api.ask("/page/onefile.html")).text();
-  const data = JSON.stringify({ trace, left_out: [] }).replace(/[<>&]/g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`);
-  const whole = page.replace(/(<script type="application\/json" id="trace">)[^<]*/, (_, tag) => tag + data);
-  return new Blob([whole], { type: "text/html" });
-}

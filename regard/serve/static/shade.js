@@ -1,4 +1,5 @@
-// <rg-shade>: how weights become colours, for screens with drawings of their own.
+// <rg-shade>: how weights become colours, and <rg-shape>: the drawing or its table, for screens with
+// drawings of their own.
 
 import { define, make } from "/page/elements.js";
 import { fill, picker, tick } from "./controls.js";
@@ -7,6 +8,8 @@ import { fill, picker, tick } from "./controls.js";
 export class ShadeElement extends HTMLElement {
   /** @type {import("./app.js").Context} */
   context = /** @type {any} */ (null);
+  /** whether there is a scale to choose, or the threshold and special tokens alone */
+  scaled = true;
   #scale = picker("Shade", (scale) => this.context.setState({ scale: scale === "linear" ? undefined : scale }));
   #specials = tick("hide specials", (on) => this.context.setState({ specials: on ? "hide" : undefined, row: undefined, column: undefined }));
   #number = make("output", {});
@@ -19,6 +22,7 @@ export class ShadeElement extends HTMLElement {
     if (this.childElementCount) return;
     this.className = "rg-fields";
     fill(this.#scale.select, [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithm"]], "linear");
+    this.#scale.field.hidden = !this.scaled;
     this.append(this.#scale.field, make("label", { className: "field" }, make("span", { textContent: "Hide below" }), this.#threshold, this.#number), this.#specials.field);
   }
 
@@ -33,3 +37,36 @@ export class ShadeElement extends HTMLElement {
 }
 
 define("rg-shade", ShadeElement);
+
+/** Two buttons, which do what `T` does. Set `context` and `label`, then call `show()` in every update. */
+export class ShapeElement extends HTMLElement {
+  /** @type {import("./app.js").Context} */
+  context = /** @type {any} */ (null);
+  /** what the drawing is called */
+  label = "Picture";
+
+  connectedCallback() {
+    if (this.childElementCount) return;
+    this.className = "tabs";
+    this.role = "group";
+    this.ariaLabel = "How to draw it";
+    this.append(...[["", this.label], ["table", "Table"]].map(([value, textContent]) => make("button", {
+      type: "button", textContent, value, "data-keep": `shape-${value}`, on: { click: () => this.context.setState({ shape: value, before: undefined }) },
+    })));
+  }
+
+  show() {
+    const table = this.context.state.shape === "table";
+    for (const button of this.querySelectorAll("button")) button.setAttribute("aria-pressed", String(table === (button.value === "table")));
+  }
+}
+
+define("rg-shape", ShapeElement);
+
+/** @param {import("./app.js").Context} context @param {string} label @returns {ShapeElement} */
+export function shapeOf(context, label) {
+  const made = /** @type {ShapeElement} */ (document.createElement("rg-shape"));
+  made.context = context;
+  made.label = label;
+  return made;
+}

@@ -73,7 +73,7 @@ export function palette(minus = false) {
   return isDark() ? palettes.dark : palettes.light;
 }
 
-/** @returns {Palette} the colours on paper, for exported pictures */
-export function paperPalette() {
-  return palettes.light;
+/** @param {boolean} [minus] @returns {Palette} the colours on paper, for exported pictures */
+export function paperPalette(minus = false) {
+  return minus ? palettes.lightMinus : palettes.light;
 }

@@ -11,6 +11,8 @@ const SHOWN = 8;
 export class RowElement extends Drawing {
   /** @type {{text: string, probability: number}[][]} by row; set before the view */
   alternatives = [];
+  /** whether anything was looked at; without it the alternatives alone are shown */
+  looked = true;
 
   /** @param {import("./weights.js").View} view */
   render(view) {
@@ -29,11 +31,11 @@ export class RowElement extends Drawing {
         colours.css[Math.max(70, level(weights[column], view, row, this.scale))],
         column === this.selection.column, () => this.choose(row, column)));
     const rest = weights.reduce((sum, weight) => sum + weight, 0) - columns.reduce((sum, column) => sum + weights[column], 0);
-    const nodes = [
+    const nodes = this.looked ? [
       make("h2", {}, make("bdi", { textContent: shown(view.queries[row].text) }), " looks at"),
       make("ol", { className: "bars" }, ...bars),
       rest > 0.005 ? make("p", { className: "hint", textContent: `${wide - columns.length} other words share ${number(rest)}.` }) : null,
-    ];
+    ] : [];
     const others = this.alternatives[view.rows[row]];
     if (others?.length) {
       const likeliest = Math.max(...others.map((other) => other.probability), 1e-9);

@@ -15,7 +15,7 @@ const SLANT = Math.PI / 4;
 /**
  * Colours of a matrix as a picture of one pixel a cell; where a cell is smaller than a pixel of the
  * screen, `pool` cells in a square share one, and the largest of them shows.
- * @param {View} view @param {Uint8Array} colours @param {number} pool @param {Uint32Array} pixels
+ * @param {View} view @param {Uint8Array | Uint16Array} colours @param {number} pool @param {Uint32Array} pixels
  * @returns {HTMLCanvasElement}
  */
 export function cellPicture(view, colours, pool, pixels) {

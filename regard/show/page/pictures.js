@@ -18,14 +18,16 @@ const LETTER = 7.6;
 /**
  * The frame of a picture: paper, title, colour scale with its range.
  * @param {View} view @param {Scale} scale @param {number} width @param {number} height
- * @param {Node[]} parts
+ * @param {Node[]} parts @param {import("./colours.js").Palette} [minus] the colours below zero, where there are such numbers
  */
-function frame(view, scale, width, height, parts) {
+function frame(view, scale, width, height, parts, minus) {
   const colours = paperPalette();
   const wide = Math.ceil(Math.max(width, 420));
   const foot = height + 20;
-  const bars = Array.from({ length: 30 }, (_, i) =>
-    draw("rect", { x: 20 + 5 * i, y: foot, width: 5.4, height: 9, fill: colours.css[Math.round((255 * (i + 0.5)) / 30)] }));
+  const bars = Array.from({ length: 30 }, (_, i) => {
+    const share = minus ? (i - 14.5) / 14.5 : (i + 0.5) / 30;
+    return draw("rect", { x: 20 + 5 * i, y: foot, width: 5.4, height: 9, fill: (share < 0 && minus ? minus : colours).css[Math.round(255 * Math.abs(share))] });
+  });
   const small = { "font-size": 11.5, fill: QUIET };
   const high = scale.rows ? "row’s most" : number(scale.high ?? view.largest);
   return draw(
@@ -39,7 +41,7 @@ function frame(view, scale, width, height, parts) {
     draw("text", { x: 20, y: 30, "font-size": 16, "font-weight": 600 }, view.title),
     ...parts,
     ...bars,
-    draw("text", { x: 20, y: foot + 24, ...small }, "0"),
+    draw("text", { x: 20, y: foot + 24, ...small }, minus ? `−${high}` : "0"),
     draw("text", { x: 170, y: foot + 24, "text-anchor": "end", ...small }, high),
     draw("text", { x: 184, y: foot + 9, ...small }, view.sums),
   );
@@ -50,22 +52,23 @@ function longest(tokens) {
   return LETTER * tokens.reduce((most, token) => Math.max(most, shown(token.text, 28).length), 1);
 }
 
-/** @param {View} view @param {Scale} scale @returns {SVGElement} */
-export function matrixPicture(view, scale) {
+/**
+ * Cells with their words around them.
+ * @param {View} view @param {HTMLCanvasElement} cells a pixel each @param {(i: number) => [text: string, ink: string]} said in each
+ * @returns {{parts: Node[], width: number, height: number}}
+ */
+function celled(view, cells, said) {
   const most = Math.max(view.queries.length, view.keys.length, 1);
   const cell = most <= 24 ? 40 : Math.max(1, Math.min(24, 960 / most));
   const size = Math.min(14, cell * 0.92);
   const named = size >= 5;
   const left = 20 + (named ? (longest(view.queries) * size) / 14 + 10 : 0);
   const top = 50 + (named ? (0.74 * longest(view.keys) * size) / 14 + 14 : 4);
-  const colours = paperPalette();
-  const shades = levels(view, scale);
-  const image = cellPicture(view, shades, 1, colours.pixels).toDataURL("image/png");
   const wide = view.keys.length;
   /** @type {Node[]} */
   const parts = [draw("image", {
     x: left, y: top, width: cell * wide, height: cell * view.queries.length,
-    preserveAspectRatio: "none", "image-rendering": "pixelated", href: image,
+    preserveAspectRatio: "none", "image-rendering": "pixelated", href: cells.toDataURL("image/png"),
   })];
   if (named) {
     view.keys.forEach((token, i) => {
@@ -76,14 +79,36 @@ export function matrixPicture(view, scale) {
       parts.push(draw("text", { x: left - 10, y: top + cell * (i + 0.5) + size * 0.36, "font-size": size, "text-anchor": "end" }, shown(token.text, 28))));
   }
   if (cell >= 26) {
-    view.weights.forEach((weight, i) =>
+    view.weights.forEach((_, i) => {
+      const [text, fill] = said(i);
       parts.push(draw("text", {
         x: left + cell * ((i % wide) + 0.5), y: top + cell * (Math.floor(i / wide) + 0.5) + 4,
-        "text-anchor": "middle", "font-size": 11.5, fill: colours.ink[shades[i]],
-      }, weight.toFixed(2))));
+        "text-anchor": "middle", "font-size": 11.5, fill,
+      }, text));
+    });
   }
   const slant = named ? (0.74 * longest(view.keys.slice(-1)) * size) / 14 : 0;
-  return frame(view, scale, left + cell * wide + slant + 24, top + cell * view.queries.length, parts);
+  return { parts, width: left + cell * wide + slant + 24, height: top + cell * view.queries.length };
+}
+
+/** @param {View} view @param {Scale} scale @returns {SVGElement} */
+export function matrixPicture(view, scale) {
+  const colours = paperPalette();
+  const shades = levels(view, scale);
+  const { parts, width, height } = celled(view, cellPicture(view, shades, 1, colours.pixels), (i) => [view.weights[i].toFixed(2), colours.ink[shades[i]]]);
+  return frame(view, scale, width, height, parts);
+}
+
+/** @param {View} view whose weights are differences @param {number} high what has the last colour @returns {SVGElement} */
+export function differencePicture(view, high) {
+  const [plus, minus] = [paperPalette(), paperPalette(true)];
+  const level = (/** @type {number} */ weight) => Math.min(255, Math.round((255 * Math.abs(weight)) / high));
+  // levels of what is below zero come after those above it
+  const shades = Uint16Array.from(view.weights, (weight) => level(weight) + (weight < 0 ? 256 : 0));
+  const pixels = new Uint32Array([...plus.pixels, ...minus.pixels]);
+  const said = (/** @type {number} */ i) => /** @type {[string, string]} */ ([view.weights[i].toFixed(2).replace("-", "−"), (view.weights[i] < 0 ? minus : plus).ink[level(view.weights[i])]]);
+  const { parts, width, height } = celled(view, cellPicture(view, shades, 1, pixels), said);
+  return frame(view, { kind: "linear", rows: false, threshold: 0, high }, width, height, parts, minus);
 }
 
 /** @param {View} view @param {Scale} scale @param {number} chosen @returns {SVGElement} */

@@ -2,7 +2,7 @@
 // a board that draws it, and plain words where one of these is missing.
 
 import { boardOf } from "../board.js";
-import { empty, noModel, notice } from "../controls.js";
+import { cutNote, empty, noModel, notice } from "../controls.js";
 
 /** @typedef {import("../app.js").Context} Context */
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
@@ -62,7 +62,7 @@ export class TraceScreen extends HTMLElement {
       const trace = await context.busy(asked);
       if (turn !== this.#turn) return;
       this.trace = trace;
-      message.replaceChildren();
+      message.replaceChildren(...(trace.prediction?.cut ? [cutNote()] : []));
       board.hidden = false;
       board.above.replaceChildren();
       board.trace = trace;

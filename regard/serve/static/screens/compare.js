@@ -3,14 +3,13 @@
 
 import { define, make } from "/page/elements.js";
 import "/page/matrix.js";
-import { matrixPicture } from "/page/pictures.js";
-import "/page/table.js";
+import { differencePicture, matrixPicture } from "/page/pictures.js";
 import { number, shown } from "/page/words.js";
-import { empty, exportMenu, fill, notice, picker } from "../controls.js";
+import { empty, fill, notice, picker } from "../controls.js";
 import { differenceKey, signed } from "../difference.js";
 import { choose, placeOf, scaleOf, viewFor } from "../looking.js";
-import { csvOf } from "../saving.js";
-import "../shade.js";
+import { besides, jsonOf, sheetMenu } from "../saving.js";
+import { shapeOf } from "../shade.js";
 import "./styled.js";
 
 /** @typedef {import("../app.js").Context} Context */
@@ -18,6 +17,8 @@ import "./styled.js";
 /** @typedef {import("/page/weights.js").View} View */
 /** @typedef {import("/page/elements.js").Drawing} Drawing */
 /** @typedef {"a" | "b"} Which */
+
+const MOST_LINES = 2000;
 
 /** One of the two: what is chosen in it, and where it is drawn. */
 class Half {
@@ -69,6 +70,10 @@ class CompareScreen extends HTMLElement {
   third = make("section", { className: "rg-half rg-third", "aria-label": "Difference" });
   #gaps = make("div", {}, make("h2", { textContent: "Where they differ most" }), this.most);
   board = make("div", { className: "rg-compare" });
+  bar = make("div", { className: "rg-card-head" });
+  /** @type {import("../shade.js").ShapeElement | null} */
+  shape = null;
+  #names = ["", ""];
 
   #build() {
     const { context, input } = this;
@@ -78,14 +83,17 @@ class CompareScreen extends HTMLElement {
     input.fits = () => false;
     this.third.append(make("div", { className: "rg-fields" }, make("span", { className: "rg-badge", textContent: "A − B" }), make("span", { className: "hint", textContent: "where one looks more than the other" })), this.key, make("h2", { textContent: "A minus B" }), this.difference, this.#gaps);
     this.board.append(this.#a.node, this.#b.node, this.third);
-    const bar = make("div", { className: "rg-card-head" }, this.shade, exportMenu({
-      name: () => "compare", trace: () => this.#traces?.[0] ?? null,
-      picture: () => this.#views && matrixPicture(this.#views[0], { ...scaleOf(context.state), high: Math.max(this.#views[0].largest, this.#views[1].largest) }),
-      more: [
-        ["JSON of B", "json", () => this.#traces && new Blob([JSON.stringify(this.#traces[1])], { type: "application/json" })],
-        ["CSV of both", "csv", () => { if (!this.#views) return null; this.#table(this.#views); return csvOf(/** @type {HTMLTableElement} */ (this.table.firstElementChild)); }],
-      ],
-    }, context));
+    const menu = sheetMenu(() => "compare", {
+      title: () => `${this.#names.join(" and ")}: one text, two looks`,
+      picture: () => this.#picture(),
+      tables: () => (this.#views ? [this.#tableOf(this.#views)] : []),
+      json: () => this.#traces && { a: this.#traces[0], b: this.#traces[1] },
+    }, context, [
+      ["JSON of A", "json", () => this.#traces && jsonOf(this.#traces[0])],
+      ["JSON of B", "json", () => this.#traces && jsonOf(this.#traces[1])],
+    ]);
+    this.bar.append(this.shade, make("div", { className: "rg-fields" }, (this.shape = shapeOf(context, "Maps")), menu));
+    const { bar } = this;
     this.append(input, bar, this.message, this.board, this.table);
     this.board.addEventListener("regard-select", (event) => this.#select(/** @type {CustomEvent} */ (event).detail));
     this.board.addEventListener("regard-hover", (event) => {
@@ -102,6 +110,7 @@ class CompareScreen extends HTMLElement {
     const { state } = context;
     input.show();
     this.shade.show();
+    this.shape?.show();
     const first = context.model;
     const ready = context.models.filter((model) => model.ready);
     const peers = ready.filter((model) => model.task === first?.task);
@@ -109,10 +118,12 @@ class CompareScreen extends HTMLElement {
     const text = first ? input.text : "";
     input.hidden = !first;
     if (!first || !second || !text.trim()) {
-      this.board.hidden = this.table.hidden = true;
+      this.board.hidden = this.table.hidden = this.bar.hidden = true;
       message.replaceChildren(empty(first ? "Write something" : "No model is served", first ? "Type a text above and press Enter, or choose an example." : "Start the server with the folder of a run."));
       return;
     }
+    this.bar.hidden = false;
+    this.#names = [first.id, second.id];
     fill(this.#a.pick.model.select, ready.map((model) => [model.id, model.id]), first.id);
     fill(this.#b.pick.model.select, peers.map((model) => [model.id, model.id]), second.id);
     try {
@@ -193,7 +204,7 @@ class CompareScreen extends HTMLElement {
     const table = context.state.shape === "table";
     this.table.hidden = !table;
     this.board.classList.toggle("tabled", table);
-    if (table) this.#table(views);
+    if (table) this.table.replaceChildren(this.#tableOf(views));
     const row = Math.max(0, placeOf(context.state, "row"));
     const column = placeOf(context.state, "column");
     this.#select(this.#gap && column < 0 ? largestOf(this.#gap) : { row: Math.min(row, views[0].queries.length - 1), column: Math.min(Math.max(0, column), views[0].keys.length - 1) });
@@ -221,8 +232,22 @@ class CompareScreen extends HTMLElement {
     }, make("bdi", { textContent: shown(gap.queries[Math.floor(i / wide)].text, 18) }), make("span", { textContent: "→", "aria-hidden": "true" }), make("bdi", { textContent: shown(gap.keys[i % wide].text, 18) }), make("strong", { textContent: signed(gap.weights[i]) })))));
   }
 
-  /** @param {[View, View]} views */
-  #table(views) {
+  /** @returns {SVGElement | null} all three in one */
+  #picture() {
+    const views = this.#views;
+    if (!views) return null;
+    const gap = this.#gap;
+    const high = Math.max(views[0].largest, views[1].largest);
+    const scale = { ...scaleOf(this.context.state), high };
+    return besides([
+      [`A: ${shown(this.#names[0], 40)}`, matrixPicture(views[0], scale)],
+      [`B: ${shown(this.#names[1], 40)}`, matrixPicture(views[1], scale)],
+      ["A − B", gap && differencePicture(gap, gap.largest < 0.005 ? 1 : gap.largest)],
+    ]);
+  }
+
+  /** @param {[View, View]} views @returns {HTMLTableElement} */
+  #tableOf(views) {
     const gap = this.#gap;
     const rows = views[0].queries.flatMap((query, row) => views[0].keys.flatMap((key, column) => {
       const i = row * views[0].keys.length + column;
@@ -230,8 +255,9 @@ class CompareScreen extends HTMLElement {
       if (views[0].weights[i] < 0.005 && (b ?? 0) < 0.005) return [];
       return [make("tr", {}, make("th", { scope: "row", textContent: shown(query.text) }), make("td", { textContent: shown(key.text) }), make("td", { textContent: number(views[0].weights[i]) }), make("td", { textContent: b === undefined ? "–" : number(b) }), make("td", { textContent: gap ? signed(gap.weights[i]) : "–" }))];
     }));
-    this.table.replaceChildren(make("table", {}, make("caption", { textContent: "Every pair of words with a weight of 0.005 or more in A or in B" }),
-      make("thead", {}, make("tr", {}, ...["looks", "looked at", "A", "B", "A − B"].map((name) => make("th", { scope: "col", textContent: name })))), make("tbody", {}, ...rows.slice(0, 2000))));
+    const most = rows.length > MOST_LINES ? `; the first ${MOST_LINES} of ${rows.length}` : "";
+    return make("table", {}, make("caption", { textContent: `Every pair of words with a weight of 0.005 or more in A or in B${most}` }),
+      make("thead", {}, make("tr", {}, ...["looks", "looked at", "A", "B", "A − B"].map((name) => make("th", { scope: "col", textContent: name })))), make("tbody", {}, ...rows.slice(0, MOST_LINES)));
   }
 
   /** @param {{row: number, column: number}} selection */

@@ -3,10 +3,12 @@
 
 import { define, make } from "/page/elements.js";
 import { number, shown } from "/page/words.js";
-import { empty, exportMenu, fill, notice, picker } from "../controls.js";
 import { plain } from "../chart.js";
+import { empty, fill, notice, picker } from "../controls.js";
 import { placeOf } from "../looking.js";
-import { csvOf } from "../saving.js";
+import { stripsPicture } from "../paper.js";
+import { csvOf, exportMenu } from "../saving.js";
+import { shapeOf } from "../shade.js";
 import "./styled.js";
 
 /** @typedef {import("../app.js").Context} Context */
@@ -30,6 +32,10 @@ class GradientScreen extends HTMLElement {
   input = /** @type {import("../controls.js").InputElement} */ (document.createElement("rg-input"));
   message = document.createElement("div");
   card = make("section", { className: "rg-panel-card", "aria-label": "Gradient flow" });
+  heading = make("h2", {});
+  controls = make("div", { className: "rg-stack" });
+  body = make("div", { className: "rg-stack" });
+  shade = /** @type {import("../shade.js").ShadeElement} */ (document.createElement("rg-shade"));
   /** @type {TraceDocument | null} */
   #trace = null;
   /** @type {HTMLElement | null} */
@@ -41,15 +47,27 @@ class GradientScreen extends HTMLElement {
   /** @type {HTMLElement[]} */
   #words = [];
   #row = 0;
+  /** @type {number[]} which tokens of the text these are */
+  #places = [];
+  #saying = "";
+  #title = "";
 
   #build() {
     const { context, input } = this;
     input.context = context;
+    input.longest = LONGEST;
     input.action = "Trace it back";
     input.fits = (model) => model.ready;
     input.void = { row: undefined, column: undefined, output: undefined };
     this.append(input, this.message, this.card);
-    this.#menu = exportMenu({ name: () => "gradient", trace: () => this.#trace, picture: null, more: [["CSV", "csv", () => csvOf(/** @type {HTMLTableElement} */ (this.#table([]).firstElementChild))]] }, context);
+    this.shade.context = context;
+    this.shade.scaled = false;
+    this.#menu = exportMenu({ name: () => "gradient", trace: () => this.#trace, picture: () => this.#picture(), more: [["CSV", "csv", () => csvOf(/** @type {HTMLTableElement} */ (this.#table([]).firstElementChild))]] }, context);
+    this.shape = shapeOf(context, "Strips");
+    this.controls.append(
+      make("div", { className: "rg-card-head" }, this.heading, make("div", { className: "rg-fields" }, this.shape, this.#menu)),
+      make("div", { className: "rg-fields" }, this.#output.field, this.#way.field, this.shade));
+    this.card.append(this.controls, this.body);
     context.keys({});
   }
 
@@ -87,11 +105,15 @@ class GradientScreen extends HTMLElement {
   /** @param {TraceDocument} trace */
   #show(trace) {
     this.#trace = trace;
+    this.shade.show();
+    this.shape?.show();
+    this.controls.hidden = false;
     const { state } = this.context;
     const all = trace.attributions ?? [];
     const places = [...new Set(all.map((one) => one.output ?? null))];
     if (!places.length) {
-      this.card.replaceChildren(empty("No gradient to follow", "Write a word or two more: this text gave no answer that could be traced back."));
+      this.controls.hidden = true;
+      this.body.replaceChildren(empty("No gradient to follow", "Write a word or two more: this text gave no answer that could be traced back."));
       return;
     }
     const asked = places.findIndex((place) => String(place) === state.output);
@@ -102,37 +124,46 @@ class GradientScreen extends HTMLElement {
     const gradient = of("gradient");
     const weight = of("attention");
     const [way, saying, method] = WAYS.find(([name]) => name === state.detached) ?? WAYS[0];
-    const apart = of(method)?.values ?? null;
     const side = gradient?.side ?? weight?.side ?? "text";
-    this.#tokens = trace.sides[side]?.tokens ?? [];
-    const weights = weight?.values ?? null;
-    const gradients = gradient?.values ?? this.#tokens.map(() => 0);
-    const times = (/** @type {number[] | null} */ some) => (weights && some ? some.map((value, i) => value * weights[i]) : null);
+    const whole = trace.sides[side]?.tokens ?? [];
+    const kept = whole.map((_, i) => i).filter((i) => !(state.specials === "hide" && whole[i].special));
+    const some = (/** @type {number[] | null | undefined} */ values) => (values ? kept.map((i) => values[i]) : null);
+    this.#tokens = kept.map((i) => whole[i]);
+    this.#places = kept;
+    const weights = some(weight?.values);
+    const apart = some(of(method)?.values);
+    const gradients = some(gradient?.values) ?? this.#tokens.map(() => 0);
+    const times = (/** @type {number[] | null} */ values) => (weights && values ? values.map((value, i) => value * weights[i]) : null);
     this.#lanes = [
       ...(weights ? [{ name: "Weight", short: "weight", about: "how much it was looked at", own: weights, apart: null }] : []),
       { name: "Gradient", short: "gradient", about: "how much the answer hangs on it", own: gradients, apart },
       ...(weights ? [{ name: "Weight × gradient", short: "product", about: "both at once", own: times(gradients) ?? [], apart: times(apart) }] : []),
     ];
+    this.#saying = saying;
+    this.#title = `What ${answer(output)} hangs on`;
     fill(this.#way.select, WAYS.filter(([, , name]) => of(name)).map(([name, label]) => [name, label]), way);
     fill(this.#output.select, places.map((place) => [String(place), place === null ? answer(place) : `${place + 1}. ${answer(place)}`]), String(output));
     this.#way.field.hidden = !apart;
     this.#output.field.hidden = places.length < 2;
-    this.#row = Math.min(Math.max(0, placeOf(state, "row") < 0 ? most(gradients) : placeOf(state, "row")), this.#tokens.length - 1);
-    this.card.replaceChildren(
-      make("div", { className: "rg-card-head" },
-        make("h2", {}, "What ", make("bdi", { className: "rg-answer", textContent: answer(output) }), " hangs on"),
-        make("div", { className: "rg-fields" }, this.#output.field, this.#way.field, this.#tabs(), this.#menu)),
-      state.shape === "table" ? this.#table(this.#words = []) : this.#strips(),
-      this.#summary(saying, gradients, apart, weights));
+    const at = kept.indexOf(placeOf(state, "row"));
+    this.#row = at < 0 ? most(gradients) : at;
+    this.heading.replaceChildren("What ", make("bdi", { className: "rg-answer", textContent: answer(output) }), " hangs on");
+    const held = this.body.contains(document.activeElement);
+    this.body.replaceChildren(state.shape === "table" ? this.#table(this.#words = []) : this.#strips(), this.#summary(saying, gradients, apart, weights));
+    if (held) /** @type {HTMLElement | null} */ (this.body.querySelector("[tabindex]"))?.focus();
     this.#select(this.#row);
   }
 
-  #tabs() {
-    const { context } = this;
-    const table = context.state.shape === "table";
-    return make("div", { className: "tabs", role: "group", "aria-label": "How to draw it" }, ...[["", "Strips"], ["table", "Table"]].map(([shape, label]) =>
-      make("button", { type: "button", textContent: label, "aria-pressed": String(table === (shape === "table")), on: { click: () => context.setState({ shape }) } })));
+  #picture() {
+    if (!this.#trace || !this.#lanes.length) return null;
+    const low = this.#threshold;
+    const cut = (/** @type {number[]} */ values) => values.map((value) => (value < low * Math.max(...values) ? 0 : value));
+    const lanes = this.#lanes.map((lane) => ({ ...lane, own: cut(lane.own), apart: lane.apart && cut(lane.apart) }));
+    return stripsPicture(this.#title, this.#tokens.map((token) => token.text), lanes, this.#saying);
   }
+
+  /** @returns {number} the share of a strip's largest below which a bar is left out */
+  get #threshold() { return Math.min(0.5, Math.max(0, Number(this.context.state.threshold) || 0)); }
 
   #strips() {
     const lanes = this.#lanes;
@@ -140,11 +171,12 @@ class GradientScreen extends HTMLElement {
       className: "rg-strips", tabIndex: 0, role: "listbox", dir: "auto", "aria-label": "Words: arrow keys go from word to word", "aria-orientation": "horizontal",
       on: { keydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) },
     });
+    const low = this.#threshold;
     const largest = lanes.map((lane) => Math.max(1e-12, ...lane.own, ...(lane.apart ?? [])));
     this.#words = this.#tokens.map((token, i) => {
       const cells = lanes.map((lane, l) => make("span", { className: "rg-strip-cell", "aria-hidden": "true" },
-        bar(lane.own[i] / largest[l], `lane-${l}`),
-        lane.apart ? bar(lane.apart[i] / largest[l], "apart") : null));
+        bar(lane.own[i] / largest[l], `lane-${l}`, low),
+        lane.apart ? bar(lane.apart[i] / largest[l], "apart", low) : null));
       return make("span", {
         className: `rg-strip-word${token.special ? " special" : ""}`, role: "option", id: `rg-strip-${i}`, "aria-label": this.#said(i),
         on: { click: () => this.#select(i), pointerenter: () => this.context.pass(this.#said(i)), pointerleave: () => this.context.pass("") },
@@ -200,7 +232,7 @@ class GradientScreen extends HTMLElement {
       const word = this.#words[row];
       if (word.offsetLeft < list.scrollLeft || word.offsetLeft + word.offsetWidth > list.scrollLeft + list.clientWidth) list.scrollLeft = word.offsetLeft - list.clientWidth / 2;
     }
-    this.context.setState({ row }, { quiet: true });
+    this.context.setState({ row: this.#places[row] }, { quiet: true });
     this.context.say(this.#said(row));
   }
 
@@ -218,9 +250,9 @@ class GradientScreen extends HTMLElement {
   }
 }
 
-/** @param {number} share @param {string} kind */
-function bar(share, kind) {
-  const node = make("span", { className: `rg-strip-bar ${kind}` });
+/** @param {number} share @param {string} kind @param {number} low below which it is not drawn */
+function bar(share, kind, low) {
+  const node = make("span", { className: `rg-strip-bar ${kind}${share < low ? " below" : ""}` });
   node.style.height = `${Math.max(1.5, 100 * Math.max(0, share))}%`;
   return node;
 }

@@ -5,7 +5,8 @@ import { define, make } from "/page/elements.js";
 import { shown } from "/page/words.js";
 import { seriesKey } from "../chart.js";
 import { empty, fill, notice, picker } from "../controls.js";
-import { chartKinds, saveMenu } from "../saving.js";
+import { sheetMenu } from "../saving.js";
+import { shapeOf } from "../shade.js";
 import "./styled.js";
 
 /** @typedef {import("../app.js").Context} Context */
@@ -24,6 +25,10 @@ class LengthScreen extends HTMLElement {
   message = document.createElement("div");
   chart = /** @type {import("../chart.js").ChartElement} */ (document.createElement("rg-chart"));
   table = make("div", { className: "table-scroller rg-table", tabIndex: 0, role: "region", "aria-label": "Quality by length as a table", hidden: true });
+  /** @type {import("../shade.js").ShapeElement | null} */
+  shape = null;
+  /** @type {[string, string][]} runs with the evaluation of each that is drawn */
+  #shown = [];
   key = make("div", {});
   heading = make("h2", {});
   card = make("section", { className: "rg-panel-card", "aria-label": "Quality by length" });
@@ -38,7 +43,10 @@ class LengthScreen extends HTMLElement {
   #build() {
     const { context, chart } = this;
     this.card.append(
-      make("div", { className: "rg-card-head" }, this.heading, make("div", { className: "rg-fields" }, this.#name.field, saveMenu(() => "length", chartKinds(() => chart), context))),
+      make("div", { className: "rg-card-head" }, this.heading, make("div", { className: "rg-fields" }, this.#name.field, (this.shape = shapeOf(context, "Chart")), sheetMenu(() => "length", {
+        title: () => this.heading.textContent ?? "", picture: () => chart.picture(), tables: () => [chart.table()],
+        json: () => Object.fromEntries(this.#shown.map(([run, name]) => [run, this.#evaluation(run, name)])),
+      }, context))),
       this.key, chart, make("p", { className: "hint", textContent: "Points with their 95 % interval; the small bars below say how many examples stand behind each. Choose a length to read its sentences." }), this.table);
     this.append(this.runs, this.message, this.card, this.sentences);
     chart.addEventListener("rg-point", (event) => {
@@ -127,6 +135,8 @@ class LengthScreen extends HTMLElement {
     this.heading.textContent = `${measure} by source length`;
     this.key.replaceChildren(seriesKey(series));
     this.chart.show({ title: `${measure} by source length`, across: "words", up: measure, series, places: this.#buckets, counts: true }, this.#buckets.indexOf(state.bucket));
+    this.#shown = chosen.map((id) => [id, name]);
+    this.shape?.show();
     const table = state.shape === "table";
     this.chart.hidden = table;
     this.table.hidden = !table;

@@ -7,7 +7,9 @@ import { number, shown } from "/page/words.js";
 import { plain as exact } from "../chart.js";
 import { fill, notice, picker } from "../controls.js";
 import { choose, placeOf } from "../looking.js";
-import { csvOf, saveMenu } from "../saving.js";
+import { stagesPicture } from "../paper.js";
+import { sheetMenu } from "../saving.js";
+import { shapeOf } from "../shade.js";
 import "./styled.js";
 
 /** @typedef {import("../app.js").Context} Context */
@@ -19,6 +21,9 @@ import "./styled.js";
  */
 
 const NAMED = /** @type {Record<string, string>} */ ({ scaled_dot: "Scaled dot", bilinear: "Bilinear", additive: "Additive", dot: "Dot", cosine: "Cosine", mlp: "MLP" });
+const SCORES = ["scaled_dot", "bilinear", "additive"];
+const PROVERBS = ["The early bird catches the worm", "A watched pot never boils", "Still waters run deep", "Many hands make light work"];
+const LONGEST = 1000;
 const LAST = 5;
 const FEW = 6;
 
@@ -34,8 +39,6 @@ class StepsScreen extends HTMLElement {
   message = document.createElement("div");
   card = make("section", { className: "rg-panel-card", "aria-label": "Attention, step by step" });
   pickers = make("div", { className: "rg-fields rg-steps-of" }, this.#of.field, this.#look.field, this.#layer.field, this.#head.field);
-  /** @type {{words: string[], steps: Stages[]} | null} */
-  #example = null;
   /** @type {Map<string, Stages>} */
   #known = new Map();
   /** @type {Stages | null} */
@@ -54,18 +57,24 @@ class StepsScreen extends HTMLElement {
   #build() {
     const { context, input } = this;
     input.context = context;
+    input.longest = LONGEST;
     input.action = "Take apart";
     input.fits = () => false;
     this.append(this.pickers, input, this.message, this.card);
-    this.#menu = saveMenu(() => "steps", [
-      ["JSON", "json", () => this.#stages && new Blob([JSON.stringify(this.#stages, null, 1)], { type: "application/json" })],
-      ["CSV", "csv", () => this.#stages && csvOf(/** @type {HTMLTableElement} */ (this.#table(this.#stages).firstElementChild))],
-    ], context);
+    this.#shape = shapeOf(context, "Steps");
+    this.#menu = sheetMenu(() => "steps", {
+      title: () => `Where does ‘${shown(this.#stages?.asking ?? "", 24)}’ look?`,
+      picture: () => this.#stages && stagesPicture(this.#stages, explained(this.#stages)),
+      tables: () => (this.#stages ? [/** @type {HTMLTableElement} */ (this.#table(this.#stages).firstElementChild)] : []),
+      json: () => this.#stages,
+    }, context);
     context.keys({ "[": () => this.#headBy(-1), "]": () => this.#headBy(1) });
   }
 
   /** @type {HTMLElement | null} */
   #menu = null;
+  /** @type {import("../shade.js").ShapeElement | null} */
+  #shape = null;
   /** @type {number[]} */
   #heads = [];
 
@@ -99,9 +108,9 @@ class StepsScreen extends HTMLElement {
     const { state } = context;
     const ready = context.models.filter((model) => model.ready);
     const model = ready.find((one) => one.id === state.of) ?? null;
-    fill(this.#of.select, [["", "The early bird (no model)"], ...ready.map((one) => /** @type {[string, string]} */ ([one.id, one.id]))], model?.id ?? "");
-    input.hidden = !model;
-    if (model) input.show();
+    fill(this.#of.select, [["", "No model: made-up numbers"], ...ready.map((one) => /** @type {[string, string]} */ ([one.id, one.id]))], model?.id ?? "");
+    input.examples = model ? null : PROVERBS;
+    input.show();
     for (const pick of [this.#look, this.#layer, this.#head]) pick.field.hidden = true;
     context.legend(null, "each row of weights sums to 1");
     try {
@@ -120,12 +129,21 @@ class StepsScreen extends HTMLElement {
 
   async #ofExample() {
     const { context } = this;
-    this.#example ??= /** @type {{words: string[], steps: Stages[]}} */ (await context.busy(context.api.json("/v1/steps")));
-    const { words, steps } = this.#example;
-    const score = steps.some((one) => one.score === context.state.score) ? context.state.score : "scaled_dot";
-    const asked = placeOf(context.state, "row");
-    const chosen = asked >= 0 && asked < words.length ? asked : 2;
-    const stages = /** @type {Stages} */ (steps.find((one) => one.score === score && one.row === chosen));
+    const { state } = context;
+    const words = this.input.text.split(/\s+/u).filter(Boolean);
+    if (!words.length) throw new Error("Write a text above and press Enter.");
+    const text = words.join(" ");
+    if (text.length > LONGEST) throw new Error(`The text has ${text.length} characters. ${LONGEST} at most are taken apart.`);
+    const score = SCORES.includes(state.score) ? state.score : SCORES[0];
+    const asked = placeOf(state, "row");
+    const chosen = asked >= 0 && asked < words.length ? asked : Math.min(2, words.length - 1);
+    const key = JSON.stringify([text, score, chosen]);
+    let stages = this.#known.get(key);
+    if (!stages) {
+      const found = await context.busy(context.api.json("/v1/steps", { text, score, row: chosen }));
+      stages = /** @type {Stages} */ (found.steps[0]);
+      this.#known.set(key, stages);
+    }
     return { stages, words, chosen };
   }
 
@@ -168,14 +186,18 @@ class StepsScreen extends HTMLElement {
     const column = this.#column(stages);
     const focus = this.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.keep : undefined;
     const told = explained(stages);
-    const scores = example ? make("div", { className: "tabs", role: "group", "aria-label": "Score" }, ...["scaled_dot", "bilinear", "additive"].map((score) => make("button", {
+    const scores = example ? make("div", { className: "tabs", role: "group", "aria-label": "Score" }, ...SCORES.map((score) => make("button", {
       type: "button", textContent: NAMED[score], "aria-pressed": String(score === stages.score), "data-keep": `score-${score}`, on: { click: () => context.setState({ score: score === "scaled_dot" ? undefined : score }) },
     }))) : make("span", { className: "rg-badge", textContent: NAMED[stages.score] ?? stages.score });
     const table = context.state.shape === "table";
+    this.#shape?.show();
     this.card.replaceChildren(
       make("div", { className: "rg-card-head" },
         make("h2", {}, "Where does ", make("bdi", { className: "rg-answer", textContent: shown(stages.asking, 24) }), " look?"),
-        make("div", { className: "rg-fields" }, scores, this.#menu)),
+        make("div", { className: "rg-fields" }, scores, this.#shape, this.#menu)),
+      example ? make("p", { className: "hint", textContent: this.input.text === PROVERBS[0]
+        ? "Four numbers for each word, chosen by hand: article, quality, creature, action. No model has learnt them."
+        : "These numbers are made up: each word gets four from its letters, the same ones everywhere. They show how attention is computed, not what a word means." }) : "",
       make("div", { className: "rg-examples", role: "group", "aria-label": "The word that looks", dir: "auto" }, ...words.map((word, i) => make("button", {
         type: "button", className: "rg-chip", textContent: shown(word, 20), "aria-pressed": String(i === chosen), "data-keep": `word-${i}`,
         on: { click: () => context.setState({ row: i }) },

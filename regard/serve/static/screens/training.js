@@ -8,10 +8,10 @@ import { matrixPicture } from "/page/pictures.js";
 import { mostOf } from "/page/shading.js";
 import { shown } from "/page/words.js";
 import { plain } from "../chart.js";
-import { empty, exportMenu, fill, notice, picker } from "../controls.js";
+import { empty, fill, notice, picker } from "../controls.js";
 import { choose, placeOf, scaleOf, viewFor } from "../looking.js";
-import { chartKinds, saveMenu } from "../saving.js";
-import "../shade.js";
+import { besides, exportMenu, sheetMenu } from "../saving.js";
+import { shapeOf } from "../shade.js";
 import { tile } from "./gradient.js";
 import "./styled.js";
 
@@ -43,9 +43,14 @@ class TrainingScreen extends HTMLElement {
   tiles = make("div", { className: "rg-tiles" });
   loss = /** @type {import("../chart.js").ChartElement} */ (document.createElement("rg-chart"));
   quality = /** @type {import("../chart.js").ChartElement} */ (document.createElement("rg-chart"));
-  qualityTitle = make("h2", {});
+  qualityTitle = make("span", {});
+  /** @type {import("../shade.js").ShapeElement | null} */
+  shape = null;
   samples = make("details", { className: "rg-samples" });
   tables = make("div", { className: "rg-two table-scroller", tabIndex: 0, role: "region", "aria-label": "Curves as tables", hidden: true });
+  charts = make("div", { className: "rg-two" },
+    make("div", {}, make("h3", { textContent: "Loss, lower is better" }), this.loss),
+    make("div", {}, make("h3", {}, this.qualityTitle), this.quality));
   curves = make("section", { className: "rg-panel-card", "aria-label": "Curves" });
   replay = make("section", { className: "rg-panel-card", "aria-label": "Replay" });
   message = document.createElement("div");
@@ -58,14 +63,14 @@ class TrainingScreen extends HTMLElement {
   #build() {
     const { context } = this;
     this.curves.append(
-      make("div", { className: "rg-card-head" }, make("h2", {}, "Curves ", this.badge), make("div", { className: "rg-fields" }, this.#metric.field, saveMenu(() => `${this.#run}-curves`, [
-        .../** @type {import("../saving.js").Kind[]} */ (chartKinds(() => this.loss).map(([label, ending, run]) => [`Loss, ${label}`, ending, run])),
-        .../** @type {import("../saving.js").Kind[]} */ (chartKinds(() => this.quality).map(([label, ending, run]) => [`Measure, ${label}`, ending, run])),
-      ], context))),
+      make("div", { className: "rg-card-head" }, make("h2", {}, "Curves ", this.badge), make("div", { className: "rg-fields" }, this.#metric.field, (this.shape = shapeOf(context, "Curves")), sheetMenu(() => `${this.#run}-curves`, {
+        title: () => `${this.#run}: curves`,
+        picture: () => besides([["Loss", this.loss.picture()], [this.qualityTitle.textContent ?? "", this.quality.picture()]]),
+        tables: () => [this.loss.table(), this.quality.table()],
+        json: () => [...this.#lines.values()],
+      }, context))),
       this.tiles,
-      make("div", { className: "rg-two" },
-        make("div", {}, make("h3", { textContent: "Loss, lower is better" }), this.loss),
-        make("div", {}, make("h3", {}, this.qualityTitle), this.quality)),
+      this.charts,
       this.tables, this.samples);
     this.append(make("div", { className: "rg-fields" }, this.#pick.field), this.message, this.curves, this.replay);
     for (const chart of [this.loss, this.quality]) {
@@ -184,7 +189,9 @@ class TrainingScreen extends HTMLElement {
       tile(plain(losses[losses.length - 1]?.y ?? NaN), "last loss"),
       ...(values.length ? [tile(plain(values[values.length - 1].y), `last ${label}`), tile(plain(best.y), `highest ${label}, at step ${best.x}`)] : []));
     const table = state.shape === "table";
+    this.shape?.show();
     this.tables.hidden = !table;
+    this.charts.hidden = table;
     if (table) this.tables.replaceChildren(this.loss.table(), this.quality.table());
     this.#samplesOf(this.#lines.get(point) ?? last);
   }
