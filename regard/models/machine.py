@@ -91,11 +91,7 @@ class Machine(nn.Module):
 
     def forward(self, symbols: Int[Tensor, "b t"], *, need_weights: bool = False) -> Output:
         """Logits of the symbol to say at each step."""
-        vectors = self.embedding(symbols)
-        if self.config.model != "transformer":
-            # as large as in a transformer, or symbols would hardly stir a fresh controller
-            vectors = vectors * self.config.width**0.5
-        states, weights = self.body(vectors, need_weights=need_weights)
+        states, weights = self.body(self.embedding(symbols), need_weights=need_weights)
         return Output(self.answer(states), weights)
 
 

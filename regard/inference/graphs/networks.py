@@ -113,7 +113,7 @@ def machine(model: Machine) -> dict[str, Graph]:
     symbols = graph.input("symbols", INT64, "batch", "length")
     x, weights = embedded(model.embedding, symbols), Weights()
     if isinstance(model.body, RecurrentMachine):
-        x, _ = recurrent(model.body.network, x * model.config.width**0.5)
+        x, _ = recurrent(model.body.network, x)
     elif isinstance(model.body, TransformerMachine):
         mask = causal(symbols.size(1), symbols.size(1))
         x, weights, _ = stack(model.body.stack, x, mask, "decoder")
