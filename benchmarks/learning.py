@@ -52,7 +52,7 @@ TEST2016 = (
 SST = "classify --data {data}/sst2/train.tsv"
 WIKITEXT = (
     "language --data {data}/wikitext-2/train.txt --tokenizer word --vocabulary 40000 "
-    "--word-size 128 --batch-tokens 1280 --learning-rate 3e-3 --minutes 28"
+    "--word-size 128 --batch-tokens 1280 --learning-rate 3e-3 --dropout 0.1 --minutes 28"
 )
 TRIALS = (
     Trial("multi30k recurrent additive", MULTI30K, TEST2016, "bleu", "≥ 35"),

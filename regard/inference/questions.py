@@ -258,7 +258,7 @@ def _tag(task: Tagging, network: Any, text: str, erase: str) -> Question | None:
     whole = torch.ones(1, len(words), dtype=torch.bool)
     logits = network(ids, lengths, characters).logits
     best = network.decode(logits, lengths)[0]
-    first = (network.inputs.words, network.characters)
+    first = (network.inputs.words, network.characters, network.ngrams)
     return Question(
         network,
         tuple(part for part in first if part is not None),  # type: ignore[misc]

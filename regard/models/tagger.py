@@ -9,9 +9,13 @@ from torch import Tensor, nn
 from regard.attention.scores import Score
 from regard.layers import CRF
 from regard.layers.dropout import Dropout
-from regard.models.embedding import Embedding, inputs
+from regard.models.embedding import inputs
 from regard.models.encoders import encoder, real_places
 from regard.models.output import Output
+from regard.models.spelling import CharacterFeatures, Ngrams
+
+FORGET = 0.4
+"""Share of a word's n-grams left out in training."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class TaggerConfig:
     """The normalizer of the weights."""
     cell: str = "lstm"
     """elman, gru or lstm, where it is recurrent."""
-    width: int = 128
+    width: int = 160
     """Size of word vectors; states of a recurrent encoder have it in each direction."""
     word_size: int | None = None
     """Size of the vectors in the table of words, if another: that of word vectors from a file."""
@@ -34,6 +38,9 @@ class TaggerConfig:
     """Size of the vectors of characters; 0 for words alone."""
     character_features: int = 64
     """How many features the characters of a word give."""
+    ngrams: int = 96
+    """Size of the vectors of n-grams of characters, which words that are spelt alike share; 0 for
+    none."""
     layers: int = 1
     """Layers of the encoder."""
     heads: int = 4
@@ -50,29 +57,6 @@ class TaggerConfig:
     """Share of features dropped in training."""
     max_length: int = 1024
     """The longest sentence, in words."""
-
-
-class CharacterFeatures(nn.Module):
-    """Features of how a word is written: convolutions over its characters, and their maximum.
-
-    Ma and Hovy, 2016, https://arxiv.org/abs/1603.01354
-    """
-
-    def __init__(self, characters: int, width: int, features: int, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.table = Embedding(characters, width, dropout=dropout)
-        self.convolution = nn.Conv1d(width, features, kernel_size=3, padding=1)
-
-    def forward(self, characters: Int[Tensor, "b t c"]) -> Float[Tensor, "b t f"]:
-        """One vector a word; id 0 pads words and sentences."""
-        batch, length, letters = characters.shape
-        flat = characters.reshape(batch * length, letters)
-        features = self.convolution(self.table(flat).mT)
-        # padding beyond the word is closed, so that its width does not matter
-        features = features.masked_fill((flat == 0)[:, None], float("-inf")).amax(-1)
-        features = features.masked_fill((flat == 0).all(-1, keepdim=True), 0.0)
-        described: Tensor = features.relu().view(batch, length, -1)
-        return described
 
 
 class Tagger(nn.Module):
@@ -120,9 +104,13 @@ class Tagger(nn.Module):
             if spelt
             else None
         )
-        self.join = (
-            nn.Linear(config.width + config.character_features, config.width) if spelt else None
+        self.ngrams = (
+            Ngrams(config.ngrams, forget=FORGET, dropout=0.6 * config.dropout)
+            if spelt and config.ngrams
+            else None
         )
+        size = config.width + config.character_features + config.ngrams
+        self.join = nn.Linear(size, config.width) if spelt else None
         self.encoder = encoder(
             config.encoder,
             config.width,
@@ -154,7 +142,10 @@ class Tagger(nn.Module):
         if self.characters is not None and self.join is not None:
             if characters is None:
                 raise ValueError("this tagger reads characters too: pass characters=")
-            vectors = self.join(torch.cat([vectors, self.characters(characters)], -1))
+            parts = [vectors, self.characters(characters)]
+            if self.ngrams is not None:
+                parts.append(self.ngrams(characters))
+            vectors = self.join(torch.cat(parts, -1))
         context = self.encoder(vectors, lengths, need_weights=need_weights)
         logits = self.decision(self.dropout(context.states))
         return Output(logits, context.weights, context.balance)

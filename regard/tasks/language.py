@@ -232,7 +232,7 @@ def read(data: LanguageData, sources: Sequence[Source], summary: Summary) -> Ite
 
 def prepare(data: LanguageData, folder: Path, seed: int) -> str:
     """Read the text, learn the tokenizer, write the corpora; what was read, in words."""
-    found: Parts[Line] = parts("language", data, read, seed)
+    found: Parts[Line] = parts("language", data, read, seed, running=data.condition is None)
     size = vocabulary_size(data.tokenizer, data.vocabulary, (line.text for line in found.train()))
     tokenizer = Tokenizer.train(
         data.tokenizer, (line.text for line in found.train()), size, data.lowercase

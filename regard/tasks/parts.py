@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -62,11 +62,16 @@ class Parts(Generic[E]):
             write(folder / name, chain([first], made), chunk=chunk)
 
 
-def parts(task: str, data: Named, read: Read[E], seed: int) -> Parts[E]:
+SHARE, MOST = 0.05, 1000
+"""How much is set aside for validation, and how many examples at most."""
+
+
+def parts(task: str, data: Named, read: Read[E], seed: int, *, running: bool = False) -> Parts[E]:
     """The built-in corpus of the task, or the user's files; validation data is set aside if needed.
 
-    A sentence that stands in the data several times falls into one part only. The built-in corpus
-    is the same for every seed: that which `regard data make` writes, whose test part stays unseen.
+    A sentence that stands in the data several times falls into one part only; running text is cut
+    once, so that both parts stay whole. The built-in corpus is the same for every seed: that which
+    `regard data make` writes, whose test part stays unseen.
     """
     if data.data is None:
         if data.valid is not None:
@@ -81,8 +86,12 @@ def parts(task: str, data: Named, read: Read[E], seed: int) -> Parts[E]:
     if data.valid is not None:
         second = _Reader(read, data, resolve(data.valid))
         return Parts(first, second, lambda: f"{first}; for validation {second}", aside=False)
+    if running:
+        return _cut(first)
     try:
-        split = split_by((key_of(example) for example in first()), most=1000, seed=seed)
+        split = split_by(
+            (key_of(example) for example in first()), valid=SHARE, most=MOST, seed=seed
+        )
     except RegardError:
         if first.whole:
             first.summary.require()  # which names the files, if there are too few examples
@@ -93,6 +102,21 @@ def parts(task: str, data: Named, read: Read[E], seed: int) -> Parts[E]:
 
     return Parts(
         part("train"), part("valid"), lambda: f"{first}; a part was set aside for validation"
+    )
+
+
+def _cut(text: "_Reader[E]") -> Parts[E]:
+    """Running text: its end is set aside."""
+    total = sum(1 for _ in text())
+    aside = min(max(1, round(SHARE * total)), MOST)
+    if aside >= total:
+        text.summary.require()
+        raise RegardError(f"{total} line cannot be split in two parts: more are needed")
+    told = f"the last {aside:,} lines were set aside for validation"
+    return Parts(
+        lambda: islice(text(), total - aside),
+        lambda: islice(text(), total - aside, None),
+        lambda: f"{text}; {told}" if aside > 1 else f"{text}; the last line was set aside",
     )
 
 

@@ -25,7 +25,14 @@ from regard.tasks.parts import Parts, noted, parts, there
 from regard.tasks.pretrained import check_vectors, copy_vectors, fill, kept_vectors, sized
 from regard.tasks.task import Evaluation, Loss, Prediction, Sample, by_input_length, forget, weighed
 
-DEFAULTS: dict[str, Any] = {"epochs": 25, "patience": 5, "batch_tokens": 1024, "average": 3}
+DEFAULTS: dict[str, Any] = {
+    "epochs": 16,
+    "patience": 5,
+    "batch_tokens": 1024,
+    "learning_rate": 2e-3,
+    "schedule": "cosine",
+    "average": 3,
+}
 LETTERS = 20
 """Characters of a word that are read."""
 STRETCH = 400
@@ -52,7 +59,7 @@ class TaggingData:
     """A file of word vectors to begin with: GloVe text, .vec, or gzip of either."""
     freeze: bool = False
     """Word vectors stay as they are in the file."""
-    forget: float = 0.05
+    forget: float = 0.3
     """Share of words taken for unknown in training, so that no single one decides."""
 
     def __post_init__(self) -> None:

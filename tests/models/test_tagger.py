@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from regard.models.tagger import CharacterFeatures
+from regard.models.spelling import BUCKETS, CharacterFeatures, Ngrams, ngrams
 from tests.models.catalogue import LABELS, SOURCE, inputs, tagger
 
 
@@ -66,6 +66,50 @@ def test_features_of_characters_are_a_convolution_and_a_maximum() -> None:
         ]
         expected = torch.stack(places).amax(0).relu() if places else torch.zeros(6).double()
         torch.testing.assert_close(features[b, t], expected)
+
+
+def hashed(text: str) -> int:
+    """By hand: a polynomial of the letters."""
+    number = len(text)
+    for letter in text:
+        number = (number * 1_000_003 + {"^": 1, "$": 2}.get(letter, ord(letter) - 94)) % (2**31 - 1)
+    return 1 + number % BUCKETS
+
+
+def test_ngrams_are_those_of_the_word_with_its_borders() -> None:
+    """Letters a, b, c have the numbers 1, 2, 3."""
+    words = torch.tensor([[1, 2, 3, 0], [2, 0, 0, 0], [0, 0, 0, 0], [3, 2, 1, 1]])
+    for row, spelt in zip(ngrams(words), ["^abc$", "^b$", "", "^cbaa$"], strict=True):
+        grams = [spelt[i : i + n] for n in (2, 3, 4, 5) for i in range(len(spelt) - n + 1)]
+        assert sorted(row[row > 0].tolist()) == sorted(hashed(gram) for gram in grams)
+    wider = torch.nn.functional.pad(words, (0, 7))
+    for narrow, wide in zip(ngrams(words), ngrams(wider), strict=True):
+        assert narrow[narrow > 0].tolist() == wide[wide > 0].tolist()
+
+
+def test_a_word_is_the_sum_of_its_ngrams() -> None:
+    layer = Ngrams(6, forget=0.9, dropout=0.5).double().eval()
+    words = torch.randint(1, 13, (2, 3, 4))
+    words[0, 1, 2:] = 0
+    words[1, 2] = 0
+    found = layer(words)
+    for b, t in [(b, t) for b in range(2) for t in range(3)]:
+        rows = ngrams(words[b, t][None])[0]
+        vectors = layer.table.weight[rows[rows > 0]]
+        expected = vectors.sum(0) / max(1, len(vectors)) ** 0.5
+        torch.testing.assert_close(found[b, t], expected)
+    assert not found[1, 2].any()
+    found.sum().backward()
+    assert layer.table.weight.grad is not None
+    touched = layer.table.weight.grad.abs().sum(1).nonzero().flatten().tolist()
+    assert touched == sorted(set(ngrams(words.flatten(0, 1)).unique().tolist()) - {0})
+
+
+def test_some_ngrams_are_forgotten_in_training_alone() -> None:
+    layer, words = Ngrams(6, forget=0.5), torch.randint(1, 13, (2, 3, 4))
+    assert torch.equal(layer.eval()(words), layer(words))
+    layer.train()
+    assert not torch.equal(layer(words), layer(words))
 
 
 def test_characters_are_asked_for_where_they_count() -> None:

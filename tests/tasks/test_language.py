@@ -11,6 +11,7 @@ import torch
 
 import regard
 from regard.cli import main
+from regard.data.corpus import Corpus
 from regard.data.tokenizer import EOS
 from regard.training.checkpoints import read_tensors
 
@@ -135,3 +136,12 @@ def test_word_vectors_of_another_size_than_the_states(tied, tmp_path, capsys):
     table = read_tensors(run / "model.safetensors")[0]["embedding.words.weight"]
     torch.testing.assert_close(table[film] * 3**0.5, torch.tensor([1.0, 2.0, 3.0]))
     assert len(regard.load(run)(["the film"], limit=3)) == 1
+
+
+def test_running_text_is_cut_once_to_validate_with_its_end(tmp_path, capsys):
+    lines = [f"line {number} of a long story" for number in range(60)]
+    (tmp_path / "text.txt").write_text("\n".join(lines))
+    run = trained(tmp_path, [str(tmp_path / "text.txt")])
+    assert "the last 3 lines were set aside for validation" in capsys.readouterr().err
+    assert list(Corpus(run / "data" / "train.arrow").column("text")) == lines[:57]
+    assert list(Corpus(run / "data" / "valid.arrow").column("text")) == lines[57:]

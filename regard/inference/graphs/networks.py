@@ -45,7 +45,14 @@ from regard.models.language import Recurrent
 from regard.models.lookback import LookBack
 from regard.models.machine import Recurrent as RecurrentMachine
 from regard.models.machine import Transformer as TransformerMachine
-from regard.models.tagger import CharacterFeatures
+from regard.models.spelling import (
+    BUCKETS,
+    FACTOR,
+    MODULUS,
+    SIZES,
+    CharacterFeatures,
+    Ngrams,
+)
 
 
 def graphs_of(model: nn.Module) -> dict[str, Graph]:
@@ -84,7 +91,10 @@ def tagger(model: Tagger) -> dict[str, Graph]:
     x = embedded(model.inputs, given)
     if model.characters is not None and model.join is not None:
         letters = graph.input("characters", INT64, "batch", "length", "letters")
-        x = linear(model.join, graph.join([x, _spelt(model.characters, letters)], 2))
+        parts = [x, _spelt(model.characters, letters)]
+        if model.ngrams is not None:
+            parts.append(_ngrams(model.ngrams, letters))
+        x = linear(model.join, graph.join(parts, 2))
     context = contextual(model.encoder, x, lengths)
     logits = linear(model.decision, context.states)
     graph.output("logits", logits, FLOAT, "batch", "length", model.decision.out_features)
@@ -105,6 +115,30 @@ def _spelt(layer: CharacterFeatures, letters: Value) -> Value:
     some = real.to(INT64).max(1, keep=True).above(0)
     features = close(made, some).relu()
     return features.reshape(letters.size(0), letters.size(1), convolution.out_channels)
+
+
+def _ngrams(layer: Ngrams, letters: Value) -> Value:
+    graph = letters.graph
+    words = letters.reshape(-1, letters.size(2))
+    real = words.above(0).to(INT64)
+    first, none = real.slice(1, 0, 1), graph.full(0, words.size(0), 1)
+    spelt = graph.join([first, words + real * 2, none], 1)
+    before = graph.join([none, spelt.slice(1, 0, -1)], 1)
+    spelt = spelt + ((spelt < 1) & before.above(0)).to(INT64) * 2
+    found = []
+    for size in SIZES:
+        row = spelt.slice(1, size - 1) * 0 + size
+        for place in range(size):
+            letter = spelt.slice(1, place, place + 1 - size if place + 1 < size else 2**62)
+            row = graph.op("Mod", row * FACTOR + letter, MODULUS)
+        some = spelt.slice(1, size - 1).above(0).to(INT64)
+        found.append((graph.op("Mod", row, BUCKETS) + 1) * some)
+    rows = graph.join(found, 1)
+    vectors = graph.op("Gather", graph.weight(layer.table.weight), rows, axis=0)
+    number = rows.above(0).to(INT64).sum(1, keep=True)
+    number = graph.op("Max", number, 1).to(FLOAT)
+    made = vectors.sum(1) / number.sqrt()
+    return made.reshape(letters.size(0), letters.size(1), layer.table.embedding_dim)
 
 
 def machine(model: Machine) -> dict[str, Graph]:

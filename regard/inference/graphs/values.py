@@ -201,7 +201,7 @@ class Graph:
         first = start if isinstance(start, int) else start.squeeze(0)
         return self.op("Range", first, stop.squeeze(0), 1)
 
-    def full(self, value: float, *sizes: Value | int) -> Value:
+    def full(self, value: float | int, *sizes: Value | int) -> Value:
         """One number all over a shape."""
         return self.constant(value).expand(*sizes)
 
