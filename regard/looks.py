@@ -1,7 +1,7 @@
 """A look: one attention matrix that has not yet been drawn."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,34 @@ if TYPE_CHECKING:
     from regard.show import Drawn
 
 
-@dataclass(frozen=True)
+def equal(one: Any, other: Any) -> bool:
+    """Whether two plain values are equal, arrays inside them by shape and every number.
+
+    Not a number is equal to itself, so that a thing is always equal to its copy.
+
+    >>> equal({"a": [np.zeros(2), 1]}, {"a": [np.zeros(2), 1.0]}), equal(np.zeros(2), np.zeros(3))
+    (True, False)
+    """
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
+            return False
+        return np.array_equal(one, other, equal_nan=one.dtype.kind == other.dtype.kind == "f")
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(equal(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        same = type(one) is type(other) and len(one) == len(other)
+        return same and all(map(equal, one, other))
+    return bool(one == other) or bool(one != one and other != other)
+
+
+def equal_fields(one: Any, other: Any) -> Any:
+    """`==` of records with arrays inside, for their `__eq__`: a bool, or NotImplemented."""
+    if type(one) is not type(other):
+        return NotImplemented
+    return all(equal(getattr(one, each.name), getattr(other, each.name)) for each in fields(one))
+
+
+@dataclass(frozen=True, eq=False)
 class Look:
     """Which queries looked at which keys, and how much.
 
@@ -33,6 +60,8 @@ class Look:
     asked: str = "keys"
     """The side that is looked at."""
     notes: dict[str, str] = field(default_factory=dict)
+
+    __eq__ = equal_fields
 
     def __post_init__(self) -> None:
         if self.weights.shape != (len(self.queries), len(self.keys)):

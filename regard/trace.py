@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.fields import Field
-from regard.looks import Look
+from regard.looks import Look, equal_fields
 from regard.packing import ENCODING, pack, unpack
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Side:
     tokens: tuple[Token, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attribution:
     """How much each token of a side mattered, by one method."""
 
@@ -62,6 +62,8 @@ class Attribution:
     output: int | None = None
     """The position of the output that it is about; None for all of it."""
 
+    __eq__ = equal_fields
+
 
 @dataclass(frozen=True)
 class Alternative:
@@ -71,7 +73,7 @@ class Alternative:
     probability: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
     """One text through one model."""
 
@@ -89,6 +91,8 @@ class Trace:
     """Links of words: source, target, from 0."""
     card: Mapping[str, Any] = field(default_factory=dict)
     """What the model is: name, config, size, where it was trained."""
+
+    __eq__ = equal_fields
 
     def to_json(self, packed_from: int = PACKED_FROM, bits: int = 16) -> str:
         """The trace as a JSON document of schema `regard.trace/1`.

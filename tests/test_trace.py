@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -54,6 +55,27 @@ def same(one: Trace, other: Trace, error: float = 0.0) -> bool:
         for a, b in zip(one.looks, other.looks, strict=True)
     )
     return plain[0] == plain[1] and looks
+
+
+def test_traces_are_compared_by_every_value():
+    one, other = a_trace(), a_trace()
+    assert one == other
+    assert one.looks == other.looks
+    assert one.attributions[0] == other.attributions[0]
+    assert Trace.from_json(one.to_json()) == Trace.from_json(other.to_json())
+    touched = np.array([[0.25, 0.75], [0.5, 0.4]])
+    for changed in (
+        a_trace(touched),
+        replace(one, output="chien"),
+        replace(one, looks=one.looks[:1]),
+        replace(one, prediction={**one.prediction, "score": -0.6}),
+        replace(one, prediction={"score": np.zeros(2)}),
+        replace(one, attributions=(Attribution("gradient", "source", np.array([0.0, 1.5]), 0),)),
+    ):
+        assert one != changed
+        assert changed == changed
+    assert one != "a trace"
+    assert one.looks[0] != replace(one.looks[0], head=1)
 
 
 @pytest.mark.parametrize(("packed_from", "error"), [(1024, 0.0), (0, 0.5 / 65535 + 1e-12)])

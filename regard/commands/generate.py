@@ -38,9 +38,11 @@ def add(commands: Any) -> None:
         nargs="+",
         required=True,
         metavar="FILE",
-        help="a text (language); source and target, line by line, or one file with a tab between "
-        "them (translation)",
+        help="a text (language); source and target, line by line, or one table of both "
+        "(translation)",
     )
+    score.add_argument("--source", metavar="NAME", help="column of the source, in a table")
+    score.add_argument("--target", metavar="NAME", help="column of the target, in a table")
     score.add_argument("--json", action="store_true", help="token by token, as JSON")
     score.set_defaults(run=_score, parser=score)
 
@@ -94,7 +96,7 @@ def _score(chosen: argparse.Namespace) -> int:
         )
     cut, total, tokens = 0, 0.0, 0
     with ExitStack() as stack:
-        pairs = _pairs(chosen, run.name, stack)
+        pairs = _pairs(chosen, run, stack)
         while some := list(islice(pairs, AT_ONCE)):
             for record in _records(run, some):
                 cut += record["cut"]
@@ -119,25 +121,82 @@ def _line(record: dict[str, Any], everything: bool) -> str:
 
 
 def _pairs(
-    chosen: argparse.Namespace, task: str, stack: ExitStack
+    chosen: argparse.Namespace, run: Any, stack: ExitStack
 ) -> Iterator[tuple[str, str | None]]:
     files = chosen.data
-    if len(files) > (2 if task == "translation" else 1):
+    if len(files) > (2 if run.name == "translation" else 1):
         raise RegardError(f"option --data: {len(files)} files, expected fewer. See --help")
-    lines = stack.enter_context(lines_of(files[0]))
-    if task == "language":
-        return ((line, None) for line in lines)
-    if len(files) == 2:
+    if run.name == "language" or len(files) == 2:
+        if chosen.source is not None or chosen.target is not None:
+            raise RegardError("--source and --target: expected with one table of both")
+        lines = stack.enter_context(lines_of(files[0]))
+        if run.name == "language":
+            return ((line, None) for line in lines)
         return paired(lines, stack.enter_context(lines_of(files[1])), (files[0], files[1]))
-    return _split(lines, files[0])
+    return _rows(files[0], run, chosen, stack)
 
 
-def _split(lines: Iterator[str], name: str) -> Iterator[tuple[str, str]]:
+def _rows(
+    name: str, run: Any, chosen: argparse.Namespace, stack: ExitStack
+) -> Iterator[tuple[str, str]]:
+    """The pairs of a table; a first line that names its columns is none of them."""
+    from regard.data.columns import SOURCE, TARGET
+    from regard.data.formats import ENDINGS
+    from regard.data.sources import resolve
+
+    roles = [SOURCE.named(chosen.source), TARGET.named(chosen.target)]
+    usual = [SOURCE.named(run.data.source), TARGET.named(run.data.target)]
+    own = chosen.source is None and chosen.target is None
+    ending = "" if name == "-" else resolve(name)[0].suffix
+    if ENDINGS.get(ending, "tsv") != "tsv":
+        return _cells(name, usual if own else roles)
+    return _split(stack.enter_context(lines_of(name)), roles, usual if own else roles, name)
+
+
+def _cells(name: str, roles: list[Any]) -> Iterator[tuple[str, str]]:
+    from regard.data.cells import text_cells
+    from regard.data.formats import TABLES, accept, form
+    from regard.data.sources import resolve
+    from regard.data.tables import table
+
+    sources = resolve(name)
+    forms = [form(source) for source in sources]
+    accept(sources, forms, TABLES, "pairs: two text files, or a table of both sides")
+    for source, found in zip(sources, forms, strict=True):
+        for where, values in table(source, roles, found):
+            one, other = text_cells(values, roles, where)
+            if one is None or other is None:
+                raise RegardError(f"{where}: too long to be read")
+            yield one, other
+
+
+def _split(
+    lines: Iterator[str], roles: list[Any], usual: list[Any], name: str
+) -> Iterator[tuple[str, str]]:
+    """Pairs of a TSV; columns that the run was trained on by name are taken if they are there."""
+    from regard.data.columns import by_name, by_number, has_header
+
+    places: list[int] | None = None
+    width = 0
     for count, line in enumerate(lines, 1):
-        source, tab, target = line.partition("\t")
-        if not tab and line.strip():
-            raise RegardError(f"{name}:{count}: no tab: expected source, tab, target")
-        yield source, target
+        cells, where = line.split("\t"), f"{name}:{count}"
+        if not line.strip():
+            yield "", ""
+            continue
+        if places is None:
+            width = len(cells)
+            if all(role.given in cells for role in usual):
+                roles = usual
+            if width > 1 and has_header(cells, roles):
+                places = by_name(cells, roles, where)
+                continue
+            places = by_number(width, roles, where)
+        if len(cells) != width:
+            raise RegardError(
+                f"{where}: {len(cells)} columns where the first line has {width}: expected source, "
+                "tab, target"
+            )
+        yield cells[places[0]], cells[places[1]]
 
 
 def _records(run: Any, some: list[tuple[str, str | None]]) -> Iterator[dict[str, Any]]:

@@ -1,13 +1,15 @@
 """Lines in and lines out: exactly one comes out for each that goes in."""
 
+import gzip
 import json
 import math
 import sys
+import zlib
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from regard.errors import RegardError
 from regard.files import write_whole
@@ -53,16 +55,24 @@ SAMPLING = ("temperature", "top_k", "top_p", "repetition_penalty", "seed")
 
 @contextmanager
 def lines_of(name: str) -> Iterator[Iterator[str]]:
-    """The lines of a file, or of standard input for "-"."""
+    """The lines of a file, or of standard input for "-"; of what they unpack to, if gzipped."""
     if name == "-":
-        yield _decoded(sys.stdin.buffer, name)
+        yield _decoded(_unpacked(sys.stdin.buffer), name)
         return
     with ExitStack() as stack:
         try:
             stream = stack.enter_context(open(name, "rb"))
         except OSError as error:
             raise RegardError(f"{name}: cannot be read ({error.strerror})") from error
-        yield _decoded(stream, name)
+        yield _decoded(_unpacked(stream), name)
+
+
+def _unpacked(stream: IO[bytes]) -> Iterable[bytes]:
+    from regard.data.sources import GZIP
+
+    peek = getattr(stream, "peek", None)
+    gzipped = peek is not None and peek(2)[:2] == GZIP
+    return gzip.GzipFile(fileobj=stream) if gzipped else stream
 
 
 def _decoded(source: Iterable[bytes], name: str) -> Iterator[str]:
@@ -73,6 +83,8 @@ def _decoded(source: Iterable[bytes], name: str) -> Iterator[str]:
         for number, raw in enumerate(source, 1):
             line = raw.removesuffix(b"\n").removesuffix(b"\r").replace(b"\0", UNREADABLE)
             yield decode(line, name, number, number == 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise RegardError(f"{name}: broken gzip file ({error}): check it with gzip -t") from error
     except OSError as error:
         raise RegardError(f"{name}: cannot be read ({error.strerror})") from error
 

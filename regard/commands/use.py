@@ -18,6 +18,7 @@ from regard.commands.piping import (
     told_cut,
     write_lines,
 )
+from regard.commands.remarks import Remarks
 from regard.errors import RegardError
 from regard.options import positive
 
@@ -127,7 +128,7 @@ def _predict(chosen: argparse.Namespace) -> int:
     for name in ("nbest", "weights"):
         if name in options and not chosen.json:
             raise RegardError(f"option --{name}: expected with --json, one line is one translation")
-    if chosen.json and run.name == "translation":
+    if (chosen.json or chosen.force) and run.name == "translation":
         options["tokens"] = True
     if chosen.batch_size:
         options["batch_size"] = chosen.batch_size
@@ -139,28 +140,35 @@ def _predict(chosen: argparse.Namespace) -> int:
         if chosen.prefix:
             prefixes = stack.enter_context(lines_of(chosen.prefix))
             pairs = paired(lines, prefixes, (chosen.input, chosen.prefix))
+        remarks = Remarks(run, chosen.prefix)
         cut = write_lines(
-            chosen.output, lambda stream: _write(stream, run, pairs, options, chosen.json)
+            chosen.output, lambda stream: _write(stream, run, pairs, options, chosen.json, remarks)
         )
+    remarks.tell()
     return told_cut(cut)
 
 
 def _predict_markup(chosen: argparse.Namespace, run: Any, options: dict[str, Any]) -> int:
-    from regard.inference.markup import translate_markup
+    from regard.inference.markup import predict_markup
 
     if run.name != "translation":
         raise RegardError(f"{chosen.folder}: a run of task {run.name} has no use for --markup")
     if chosen.json or chosen.prefix:
         raise RegardError("option --markup: not with --json or --prefix")
     with lines_of(chosen.input) as lines:
-        outputs = translate_markup(run, list(lines), chosen.markup, name=chosen.input, **options)
+        found = predict_markup(run, list(lines), chosen.markup, name=chosen.input, **options)
+    remarks = Remarks(run, None)
 
     def write(stream: Any) -> int:
-        for output in outputs:
-            stream.write(output.encode("utf-8", "replace") + b"\n")
-        return 0
+        for one in found:
+            stream.write(one.output.encode("utf-8", "replace") + b"\n")
+            if "force" in options and "tokens" in one.details:
+                remarks.unwritten(options["force"], one.details["tokens"])
+        return sum(one.cut for one in found)
 
-    return told_cut(write_lines(chosen.output, write))
+    cut = write_lines(chosen.output, write)
+    remarks.tell()
+    return told_cut(cut)
 
 
 def paired(
@@ -180,6 +188,7 @@ def _write(
     pairs: Iterator[tuple[str, str | None]],
     options: dict[str, Any],
     everything: bool,
+    remarks: Remarks,
 ) -> int:
     """Write one line a prediction, and count the inputs that were cut."""
     cut = 0
@@ -187,8 +196,11 @@ def _write(
         texts = [text for text, _ in some]
         if some[0][1] is not None:
             options = options | {"prefixes": [prefix for _, prefix in some]}
+            remarks.unknown(options["prefixes"])
         for text, found in zip(texts, run.predict(texts, **options), strict=True):
             cut += found.cut
+            if "force" in options and "tokens" in found.details:
+                remarks.unwritten(options["force"], found.details["tokens"])
             record = {"input": text, "output": found.output, "cut": found.cut, **found.details}
             line = as_line(record) if everything else found.output
             stream.write(line.encode("utf-8", "replace") + b"\n")

@@ -7,6 +7,7 @@ Markup in Statistical Machine Translation, https://aclanthology.org/W17-4804.
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -15,6 +16,7 @@ from regard.inference.agreement import choose, own_pairs
 from regard.inference.alignments import align
 from regard.inference.runs import Run
 from regard.inference.tags import Tag, parse
+from regard.tasks.task import Prediction
 
 _IDENTITY = re.compile(r"""\s+(?:xml:)?id\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
 
@@ -22,7 +24,17 @@ _IDENTITY = re.compile(r"""\s+(?:xml:)?id\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""", 
 def translate_markup(
     run: Run, lines: Sequence[str], kind: str, *, name: str = "line", first: int = 1, **options: Any
 ) -> list[str]:
-    """The translation of each line with its tags.
+    """The translation of each line with its tags; arguments as in `predict_markup`."""
+    return [
+        found.output
+        for found in predict_markup(run, lines, kind, name=name, first=first, **options)
+    ]
+
+
+def predict_markup(
+    run: Run, lines: Sequence[str], kind: str, *, name: str = "line", first: int = 1, **options: Any
+) -> list[Prediction]:
+    """The translation of each line with its tags, and all that `Run.predict` tells of it.
 
     Every line is parsed before any is translated: if one is not well-formed, nothing comes out.
 
@@ -35,15 +47,18 @@ def translate_markup(
         options: those of `Run.predict`.
     """
     parsed = [parse(line, kind, f"{name}:{number}") for number, line in enumerate(lines, first)]
-    outputs = run([text for text, _ in parsed], **options)
-    pairs = [Pair(text, output) for (text, _), output in zip(parsed, outputs, strict=True)]
+    found = run.predict([text for text, _ in parsed], **options)
+    pairs = [Pair(text, one.output) for (text, _), one in zip(parsed, found, strict=True)]
     if not any(tags for _, tags in parsed):
-        return [_escaped(output.split()) for output in outputs]
-    place = choose(run, own_pairs(run) or pairs)
-    return [
-        transfer(tags, found.links, found.target)
-        for (_, tags), found in zip(parsed, align(run, pairs, place, extract="cover"), strict=True)
-    ]
+        outputs = [_escaped(one.output.split()) for one in found]
+    else:
+        place = choose(run, own_pairs(run) or pairs)
+        aligned = align(run, pairs, place, extract="cover")
+        outputs = [
+            transfer(tags, links.links, links.target)
+            for (_, tags), links in zip(parsed, aligned, strict=True)
+        ]
+    return [replace(one, output=output) for one, output in zip(found, outputs, strict=True)]
 
 
 def transfer(

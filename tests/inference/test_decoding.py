@@ -1,6 +1,8 @@
 """Decoding from the front door and the command line, on translators that have learnt something."""
 
 import copy
+import gzip
+import io
 import json
 import sys
 from dataclasses import replace
@@ -190,6 +192,90 @@ def test_forced_and_prefixed_from_the_command_line(tmp_path, capfdbinary):
     (tmp_path / "start.txt").write_text("SEES\n")
     assert main([*command, "--prefix", str(tmp_path / "start.txt")]) == 2
     assert b"start.txt: 1 lines, but" in capfdbinary.readouterr().err
+
+
+def test_what_could_not_be_done_is_said(tmp_path, capfdbinary):
+    """Pins behind the end of a translation, and prefixes that the model cannot write."""
+    run = translator("luong")
+    (tmp_path / "in.txt").write_text("dog tree\n\nbig and cat tree\n")
+    command = ["predict", str(run.folder.path), "--input", str(tmp_path / "in.txt")]
+    assert main([*command, "--force", "1:1 4:0 50:0"]) == 0
+    printed = capfdbinary.readouterr()
+    lengths = [
+        len(run.predict([text], tokens=True, force={1: [1], 4: [0]})[0].details["tokens"])
+        for text in ("dog tree", "big and cat tree")
+    ]
+    assert b"--force: token 1 " not in printed.err
+    assert (
+        f"token 4 was never written in {sum(n <= 4 for n in lengths)} of 2".encode() in printed.err
+    )
+    assert b"--force: token 50 was never written in 2 of 2 lines" in printed.err
+    assert len(printed.out.split(b"\n")) == 4
+    (tmp_path / "start.txt").write_text("TAC\nzork\nTAC quux\n")
+    assert main([*command, "--prefix", str(tmp_path / "start.txt")]) == 0
+    printed = capfdbinary.readouterr()
+    assert b"start.txt:2: 'zork' is no word that this model can write, nor are" in printed.err
+    assert printed.out.split(b"\n")[2].startswith(b"TAC <unk>")
+    (tmp_path / "start.txt").write_text("TAC\n\nTAC\n")
+    assert main([*command, "--prefix", str(tmp_path / "start.txt")]) == 0
+    assert capfdbinary.readouterr().err == b""
+
+
+def test_gzipped_lines_are_read(tmp_path, capfdbinary, monkeypatch):
+    run = translator("luong")
+    raw = gzip.compress(b"dog tree\n\ncat")
+    (tmp_path / "in.txt").write_bytes(raw)
+    command = ["predict", str(run.folder.path), "--input"]
+    assert main([*command, str(tmp_path / "in.txt")]) == 0
+    assert capfdbinary.readouterr().out.decode().split("\n") == [*run(["dog tree", "", "cat"]), ""]
+    with open(tmp_path / "in.txt", "rb") as stream:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+        assert main([*command, "-"]) == 0
+        assert capfdbinary.readouterr().out.decode().split("\n")[0] == run(["dog tree"])[0]
+    (tmp_path / "in.txt").write_bytes(raw[:-9])
+    assert main([*command, str(tmp_path / "in.txt")]) == 2
+    assert b"in.txt: broken gzip file" in capfdbinary.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("plain.tsv", "dog tree\tGOD EERT\n\ncat\tTAC\n"),
+        ("headed.tsv", "source\ttarget\ndog tree\tGOD EERT\n\ncat\tTAC\n"),
+        ("three.tsv", "dog tree\tGOD EERT\tnote\n\ncat\tTAC\t\n"),
+        ("languages.tsv", "de\ten\ndog tree\tGOD EERT\n\ncat\tTAC\n"),
+        ("turned.tsv", "target\tsource\nGOD EERT\tdog tree\n\nTAC\tcat\n"),
+        ("table.csv", 'source,target\n"dog tree",GOD EERT\n\ncat,TAC\n'),
+    ],
+)
+def test_a_header_is_no_pair(name, text, tmp_path, capfdbinary):
+    run = translator("luong")
+    (tmp_path / name).write_text(text)
+    assert main(["score", str(run.folder.path), "--data", str(tmp_path / name)]) == 0
+    lines = capfdbinary.readouterr().out.decode().split("\n")
+    found = run.score(["dog tree", "cat"], ["GOD EERT", "TAC"])
+    assert lines[1::2] == ["", ""]
+    assert [float(lines[0]), float(lines[2])] == pytest.approx(
+        [one.log_probability for one in found], abs=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("dog tree\n", "", "pairs.tsv:1: no column 2 for the target: the first line has 1 column"),
+        ("dog\tGOD\ncat\n", "", "pairs.tsv:2: 1 columns where the first line has 2"),
+        ("a\tb\ndog\tGOD\n", "--source c", "pairs.tsv:1: unknown column 'c'"),
+    ],
+)
+def test_bad_tables_to_score(text, options, words, tmp_path, capsys):
+    run = translator("luong")
+    (tmp_path / "pairs.tsv").write_text(text)
+    command = ["score", str(run.folder.path), "--data", str(tmp_path / "pairs.tsv")]
+    assert main([*command, *options.split()]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -18,7 +18,13 @@ from regard.inference import Run
 
 WORDS = ["dog", "cat", "bird", "house", "tree", "sees", "big", "and"]
 VARIANTS = {
-    "bahdanau": {"order": "bahdanau", "attention": "additive", "input_feeding": True},
+    "bahdanau": {
+        "order": "bahdanau",
+        "attention": "additive",
+        "input_feeding": True,
+        "width": 48,
+        "steps": 700,
+    },
     "luong": {"order": "luong", "attention": "bilinear", "input_feeding": True},
     "transformer": {
         "model": "transformer",
@@ -35,14 +41,14 @@ OPTIONS = {
     "dropout": 0.0,
     "label_smoothing": 0.0,
     "batch_tokens": 300,
-    "steps": 400,
-    "evaluate_every": 400,
+    "steps": 500,
+    "evaluate_every": 1000,
     "save_every": 1000,
     "average": 1,
     "warmup": 20,
     "patience": 1000,
     "schedule": "constant",
-    "learning_rate": 0.01,
+    "learning_rate": 0.003,
 }
 
 
@@ -67,7 +73,7 @@ def translator(variant: str) -> Run:
     """A trained translator; one a process."""
     folder = Path(mkdtemp(prefix="regard-test-"))
     atexit.register(rmtree, folder, ignore_errors=True)
-    texts = sources(400, seed=0)
+    texts = sources(1500, seed=0)
     (folder / "train.aa").write_text("\n".join(texts) + "\n", "utf-8")
     (folder / "train.bb").write_text("\n".join(map(backwards, texts)) + "\n", "utf-8")
     data = [str(folder / "train.aa"), str(folder / "train.bb")]
