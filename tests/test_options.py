@@ -166,3 +166,11 @@ def test_values_of_other_types_than_json_knows():
     assert make(Some, {"files": Path("a")}) == Some(["a"])
     assert make(Some, {"files": None}) == Some()
     assert as_toml({"some": asdict(Some(rate=1e-7))}) == "[some]\nrate = 1e-07\n"
+
+
+def test_a_wrong_name_in_a_config_file_names_the_file(tmp_path, capsys):
+    path = tmp_path / "mine.toml"
+    path.write_text("widht = 8\n")
+    assert main(["train", "classify", "--config", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error == f"regard: {path}: unknown option 'widht': did you mean 'width'?\n"

@@ -9,7 +9,7 @@ from typing import Any
 
 from regard.commands.progress import Live
 from regard.errors import RegardError
-from regard.options import add_options, as_toml, read_config
+from regard.options import add_options, as_toml, check_names, read_config
 
 TASKS = ("translation", "language", "classify", "tag", "algorithm")
 
@@ -41,12 +41,16 @@ def _add_training(parser: argparse.ArgumentParser, task: str) -> None:
 
 def _train(chosen: argparse.Namespace) -> int:
     from regard.inference.runs import configs, train_run
+    from regard.tasks.kinds import KINDS
+    from regard.training import TrainingConfig
     from regard.training.processes import announced
 
     given = {} if chosen.config is None else read_config(chosen.config)
     if given.pop("task", chosen.task) != chosen.task:
         raise RegardError(f"{chosen.config}: the config of a run of another task")
     given.pop("format", None)
+    kind = KINDS[chosen.task]
+    check_names(given, (kind.data, kind.model, TrainingConfig), str(chosen.config))
     own = ("command", "task", "run", "parser", "out", "config", "print_config")
     given |= {k: v for k, v in vars(chosen).items() if k not in own and v is not None}
     if chosen.print_config:

@@ -1,5 +1,6 @@
 """Data sets of the Hugging Face hub: `hf:name[,config][:split]`, where `datasets` is installed."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ def hub_records(name: str) -> Iterator[tuple[int, Mapping[str, object] | None]]:
             f"{name}: reading from the hub needs the datasets package: pip install datasets"
         ) from error
     path, config, split = parse(name)
+    for logger in ("datasets", "huggingface_hub"):  # their retries are no message of ours
+        logging.getLogger(logger).setLevel(logging.ERROR)
     try:
         stream = datasets.load_dataset(path, config, split=split, streaming=True)
         features: Mapping[str, Any] = getattr(stream, "features", None) or {}

@@ -62,10 +62,14 @@ def _rows(
             summary.admit(source.name, text)
             continue
         labels = label_cell(values[1], roles[1], where, separator)
-        summary.admit(source.name, text, "\t".join(("labels", *labels)))
         if vectors is None:
             vectors = named_files(text)
-        yield Labelled(files.read(text, where) if vectors else text, labels, where)
+        found_text = files.read(text, where) if vectors else text
+        if len(found_text):
+            summary.admit(source.name, text, "\t".join(("labels", *labels)))
+            yield Labelled(found_text, labels, where)
+        else:
+            summary.admit(source.name, "")
 
 
 def _fasttext(source: Source, summary: Summary) -> Iterator[Labelled]:

@@ -1,6 +1,7 @@
 """Classification: texts with labels, pooled attention, accuracy and macro-F1."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -295,9 +296,12 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> str:
     found: Parts[Labelled] = parts("classify", data, read, seed)
     first = next(found.train(), None)
     features = None if first is None else frames.size_of(first.text)
-    labels = Labels.of(
-        label for e in found.known() for label in (e.labels if data.several else [_only(e)])
-    )
+    counts, tops = Counter[str](), list[Labelled]()
+    for example in found.known():
+        counts.update(example.labels if data.several else [_only(example)])
+        if example.where.endswith(("sv:1", "sv.gz:1")):  # the first line of a TSV or CSV file
+            tops.append(example)
+    labels = Labels.of(counts)
     if len(labels) < (1 if data.several else 2):
         only = f"all examples have the label {labels.names[0]!r}: two are needed"
         raise RegardError(only if labels.names else f"no example has a label: {found.told()}")
@@ -323,7 +327,7 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> str:
     )
     labels.save(folder / "labels.json")
     shortened = f"{cut[0]} texts were cut at {data.max_tokens} tokens" if cut[0] else ""
-    return noted(found.told(), told, shortened)
+    return noted(found.told(), told, shortened, *_headers(tops, counts))
 
 
 def load(data: ClassificationData, config: ClassifierConfig, folder: Path) -> Classification:
@@ -368,6 +372,16 @@ def _rows(
 def _words(text: str | np.ndarray, features: None, where: str) -> str:
     frames.fit(text, features, where)
     return str(text)
+
+
+def _headers(tops: Sequence[Labelled], counts: Mapping[str, int]) -> Iterator[str]:
+    """What to say of first lines that look like names of columns: no example has their label."""
+    for example in tops:
+        if len(counts) > 2 and [counts[label] for label in example.labels] == [1]:
+            yield (
+                f"{example.where} counts as an example, though no other has its label: if it names "
+                f"the columns, say so with --label {example.labels[0]!r}"
+            )
 
 
 def _only(example: Labelled) -> str:

@@ -57,10 +57,12 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         at_least(self, epochs=1, steps=1, batch_tokens=1, accumulate=1, warmup=0, weight_decay=0)
-        at_least(self, minutes=0, evaluate_every=1, patience=1, average=1, save_every=1, seed=0)
+        at_least(self, evaluate_every=1, patience=1, average=1, save_every=1, seed=0)
         at_least(self, learning_rate=0, label_smoothing=0)
-        if not self.clip > 0:
-            raise RegardError(f"option clip: expected more than 0, got {self.clip}")
+        for name in ("clip", "minutes"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise RegardError(f"option {name}: expected more than 0, got {value}")
         if not self.label_smoothing < 1:
             raise RegardError(
                 f"option label_smoothing: expected less than 1, got {self.label_smoothing}"

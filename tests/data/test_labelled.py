@@ -146,3 +146,13 @@ def test_labels_keep_their_order_and_refuse_new_ones(tmp_path: Path) -> None:
         (tmp_path / "labels.json").write_text(content)
         with pytest.raises(RegardError, match=r"labels.json"):
             Labels.load(tmp_path / "labels.json")
+
+
+def test_an_array_without_a_vector_counts_as_empty(tmp_path: Path) -> None:
+    for i, steps in enumerate((2, 0, 3)):
+        np.save(tmp_path / f"{i}.npy", np.ones((steps, 5)))
+    (tmp_path / "a.tsv").write_text("text\tlabel\n0.npy\tx\n1.npy\ty\n2.npy\tx\n")
+    summary = Summary()
+    found = list(read_labelled(tmp_path / "a.tsv", summary=summary))
+    assert [len(example.text) for example in found] == [2, 3]
+    assert (summary.total.read, summary.total.empty, summary.total.kept) == (3, 1, 2)

@@ -237,3 +237,22 @@ def test_options_that_do_not_go_together(options, words, tmp_path, capsys):
     assert main(["train", "classify", *data, *SMALL, *given, "--out", str(out)]) == 2
     error = capsys.readouterr().err
     assert words in error.splitlines()[-1]
+
+
+def test_a_first_line_that_may_name_columns_is_said(tmp_path, capsys):
+    rows = [f"text number {i}\t{'good' if i % 2 else 'bad'}" for i in range(20)]
+    path = tmp_path / "tweets.tsv"
+    path.write_text("\n".join(["Tweet Text\tairline_sentiment", *rows]) + "\n")
+    trained(tmp_path, [str(path)])
+    said = capsys.readouterr().err
+    assert "21 read, 21 kept" in said
+    assert f"{path}:1 counts as an example, though no other has its label" in said
+    assert "say so with --label 'airline_sentiment'" in said
+    command = ["train", "classify", "--data", str(path), *SMALL, "--out", str(tmp_path / "named")]
+    assert main([*command, "--label", "airline_sentiment"]) == 0
+    said = capsys.readouterr().err
+    assert "20 read, 20 kept" in said
+    assert "counts as an example" not in said
+    path.write_text("\n".join(rows) + "\n")
+    assert main([*command[:-1], str(tmp_path / "bare")]) == 0
+    assert "counts as an example" not in capsys.readouterr().err

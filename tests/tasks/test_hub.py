@@ -51,3 +51,27 @@ def test_a_set_that_is_not_there(tmp_path, capsys):
     error = capsys.readouterr().err
     assert "the data set cannot be loaded" in error
     assert error.count("\n") == 1
+
+
+def test_a_set_that_is_not_there_is_one_line(tmp_path, capsys, monkeypatch):
+    """The packages below tell of each retry in lines of their own."""
+    import logging
+
+    def lost(*arguments, **options):
+        logging.getLogger("huggingface_hub.utils").warning("Retrying in 1s [Retry 1/5].")
+        raise ConnectionError("cannot be reached")
+
+    monkeypatch.setattr(datasets, "load_dataset", lost)
+    shown = []
+    handler = logging.Handler()
+    handler.emit = shown.append
+    logging.getLogger("huggingface_hub").addHandler(handler)
+    try:
+        command = ["train", "classify", "--data", "hf:nowhere", "--out", str(tmp_path / "run")]
+        assert main(command) == 2
+    finally:
+        logging.getLogger("huggingface_hub").removeHandler(handler)
+    assert not shown
+    error = capsys.readouterr().err
+    assert error.startswith("regard: hf:nowhere: the data set cannot be loaded (cannot be reached)")
+    assert error.count("\n") == 1

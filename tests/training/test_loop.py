@@ -52,6 +52,8 @@ def test_no_warmup_begins_at_the_top():
         ({"evaluate_every": -1}, "option evaluate_every: expected 1 or more, got -1"),
         ({"learning_rate": math.nan}, "option learning_rate: expected 0 or more, got nan"),
         ({"clip": 0.0}, "option clip: expected more than 0"),
+        ({"minutes": 0.0}, "option minutes: expected more than 0, got 0.0"),
+        ({"minutes": math.nan}, "option minutes: expected more than 0, got nan"),
         ({"label_smoothing": 1.0}, "option label_smoothing: expected less than 1"),
         ({"schedule": "cosin"}, "unknown schedule 'cosin': did you mean 'cosine'"),
         ({"schedule": "cosine"}, "cosine needs a budget: epochs, steps or minutes"),

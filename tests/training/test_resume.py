@@ -100,14 +100,16 @@ def test_killed_at_random_moments_it_ends_at_the_same_weights(task, turn, tmp_pa
     os.waitpid(forked(task, own | options, tmp_path / "timed"), 0)
     whole = time.monotonic() - began
     killed = 0
-    for _ in range(20):
+    for _ in range(30):
         process = forked(task, own | options, out)
         time.sleep(moments.uniform(0, 0.7 * whole))
         os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
         killed += os.WIFSIGNALED(status)
-        if killed == 5 or status == 0:
+        if killed == 3 or (killed and status == 0):
             break
+        if status == 0:  # it was faster than the one that was timed: begin anew
+            shutil.rmtree(out)
     assert killed > 0
     _, status = os.waitpid(forked(task, own | options, out), 0)
     assert status == 0
