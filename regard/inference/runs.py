@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from itertools import count
 from os import PathLike
@@ -46,6 +46,8 @@ class Run:
     model: nn.Module
     data: Any
     """The data options it was trained with."""
+    built: Mapping[str, Any] = field(default_factory=dict)
+    """The model options it was trained with, as they stand in its config."""
 
     def __call__(self, texts: Sequence[str], **options: Any) -> list[str]:
         """One output for each text: its translation, label, tags or continuation."""
@@ -153,8 +155,8 @@ class Run:
     def card(self) -> dict[str, Any]:
         """What the model is, in plain values."""
         sizes = [parameter.numel() for parameter in self.model.parameters()]
-        config = self.folder.config()["model"]
-        return {"name": self.folder.path.name, "parameters": sum(sizes), "model": config}
+        about = {"parameters": sum(sizes), "model": dict(self.built)}
+        return {"name": self.folder.path.name, **about}
 
     def evaluate(
         self,
@@ -283,7 +285,7 @@ def load(path: str | PathLike[str]) -> Run:
     task = KINDS[name].load(data, model, folder.data)
     network = task.build()
     load_weights(network, read_tensors(folder.model)[0], folder.model)
-    return Run(name, folder, task, network.eval(), data)
+    return Run(name, folder, task, network.eval(), data, config["model"])
 
 
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:

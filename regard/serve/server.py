@@ -1,5 +1,6 @@
 """A server of runs: bound to an address, run here or in a thread of its own."""
 
+import errno
 import socket
 import threading
 import time
@@ -164,6 +165,10 @@ def _bind(host: str, port: int) -> socket.socket:
         family, address = found[0][0], found[0][4]
         return socket.create_server(address[:2], family=family, backlog=512)
     except (OSError, OverflowError, UnicodeError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            raise RegardError(
+                f"port {port} of {host} is in use: choose another --port, or 0 for any free one"
+            ) from error
         raise RegardError(
             f"{host}:{port} cannot be listened at ({error}): choose another --port"
         ) from error

@@ -1,16 +1,19 @@
 """A browser, a server with tiny trained runs, and windows that note every error and request."""
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
-from tiny import OPTIONS, write_data
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "training")]
+from screens import HOSTILE  # noqa: E402
+from tiny import OPTIONS, write_data  # noqa: E402
 
 HERE = Path(__file__).parent
 CHROMIUM = "/usr/bin/chromium"
@@ -61,7 +64,34 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         options = OPTIONS[task] | {"steps": 6, "average": 1} | more
         run = regard.train(task, write_data(folder, task), out=folder / name, **options)
         made[name] = run.folder.path
+    measure(made["pairs"], made["views"])
     return made
+
+
+def measure(pairs: Path, views: Path) -> None:
+    """What people leave in folders of runs: an evaluation with a hostile sentence, weights of
+    earlier steps, and a report of faithfulness."""
+    import safetensors.torch
+
+    from regard.inference import evaluations, load, reports
+    from regard.inference.faithfulness import faithfulness
+    from regard.training.checkpoints import read_tensors
+
+    found = load(pairs)
+    files = [str(pairs.parent / "train.aa"), str(pairs.parent / "train.bb")]
+    evaluations.keep(found.folder, "test", found.evaluate(files, beam=1))
+    lines = found.folder.evaluations / "test.jsonl"
+    hostile = {"source": " ".join(HOSTILE), "reference": HOSTILE[0], "translation": HOSTILE[1]}
+    lines.write_text(json.dumps(hostile) + "\n" + lines.read_text("utf-8"), "utf-8")
+    tensors, told = read_tensors(found.folder.model)
+    for step, share in ((2, 0.1), (4, 0.5)):
+        less = {name: tensor * share for name, tensor in tensors.items()}
+        path = found.folder.checkpoints / f"step-{step}.safetensors"
+        path.parent.mkdir(exist_ok=True)
+        safetensors.torch.save_file(less, path, {"regard": json.dumps(told)})
+    judge = load(views)
+    texts = ["the film was great", "the plot is not very bad", "not very great"]
+    reports.keep(judge.folder, "some", faithfulness(judge, texts, shuffles=2))
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +113,7 @@ class AppWindow:
         self.url = url
         self.context = browser.new_context(**wanted)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(60_000)
         self.errors: list[str] = []
         self.requests: list[str] = []
         self.expected: list[str] = []
@@ -149,6 +179,16 @@ class AppWindow:
         """Whether the page is wider than its window."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
+    def save(self, kind: str, folder: Path, which: int = 0) -> Path:
+        """What one of the menus saves."""
+        menu = self.page.locator(".rg-menu-box").nth(which)
+        menu.locator("summary").click()
+        with self.page.expect_download() as waiting:
+            menu.get_by_role("button", name=f"Save as {kind}", exact=True).click()
+        file = folder / waiting.value.suggested_filename
+        waiting.value.save_as(file)
+        return file
+
     def quiet(self) -> None:
         """Nothing was said in the console, and nobody else was asked."""
         own = (self.url, "data:", "blob:")
@@ -169,3 +209,16 @@ def app(browser: Any, server: Any) -> Iterator[Callable[..., AppWindow]]:
     for window in windows:
         window.quiet()
         window.context.close()
+
+
+@pytest.fixture
+def ask_trace(server: Any) -> Callable[..., Any]:
+    """What the server itself says of a text."""
+
+    def ask(model: str, text: str, **more: Any) -> Any:
+        body = json.dumps({"text": text, **more}).encode()
+        kind = {"content-type": "application/json"}
+        with urlopen(Request(f"{server.url}/v1/models/{model}/explain", body, kind)) as answer:
+            return json.load(answer)
+
+    return ask

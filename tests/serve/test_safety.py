@@ -174,7 +174,8 @@ def test_only_this_machine_may_come_in_without_a_token(runs, capsys):
     [
         (["nowhere"], "not a run folder"),
         (["{run}", "--port", "99999"], "expected a port"),
-        (["{run}", "--port", "{taken}"], "cannot be listened at"),
+        (["{run}", "--port", "{taken}"], "is in use: choose another --port"),
+        (["{run}", "--host", "nowhere.invalid", "--token", "long enough"], "cannot be listened at"),
         (["{run}", "--token", "a", "--token-file", "b"], "not both"),
         (["{run}", "--token-file", "nowhere"], "cannot be read"),
     ],

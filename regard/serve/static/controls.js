@@ -147,7 +147,8 @@ export class InputElement extends HTMLElement {
     if (!box || !chips) return;
     if (this.text !== this.#shown || box.value === "") box.value = this.text;
     this.#shown = this.text;
-    this.#count();
+    // of a text that has been asked for the server says what is wrong
+    if (this.long && box.value === this.text) this.long.hidden = true;
     const models = context.models.filter((model) => this.fits(model));
     fill(this.#model.select, models.map((model) => [model.id, `${model.id}${model.ready ? "" : " (in training)"}`]), context.model?.id ?? "");
     this.#model.field.hidden = !models.length;

@@ -86,13 +86,11 @@ const STYLE = "body{font:15px/1.5 system-ui,sans-serif;margin:32px;color:#15181e
 function sheetPage(sheet) {
   const picture = sheet.picture();
   if (!picture) return null;
-  const page = document.implementation.createHTMLDocument(sheet.title());
-  page.head.replaceChildren(
-    Object.assign(page.createElement("meta"), { httpEquiv: "Content-Security-Policy", content: "default-src 'none'; style-src 'unsafe-inline'; img-src data:" }),
-    Object.assign(page.createElement("title"), { textContent: sheet.title() }),
-    Object.assign(page.createElement("style"), { textContent: STYLE }));
-  page.body.append(make("h1", { textContent: sheet.title() }), picture, ...sheet.tables().map((table) => table.cloneNode(true)));
-  const text = `<!doctype html>\n${page.documentElement.outerHTML.replace("<head>", '<head><meta charset="utf-8">')}\n`;
+  const title = make("title", { textContent: sheet.title() });
+  const body = make("body", {}, make("h1", { textContent: sheet.title() }), picture, ...sheet.tables().map((table) => table.cloneNode(true)));
+  const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">`;
+  // written as text: this page may not hold a style of its own, not even one that is never shown
+  const text = `<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">${policy}${title.outerHTML}<style>${STYLE}</style></head>\n${body.outerHTML}\n</html>\n`;
   return new Blob([text], { type: "text/html" });
 }
 

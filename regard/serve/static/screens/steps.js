@@ -138,13 +138,13 @@ class StepsScreen extends HTMLElement {
     const asked = placeOf(state, "row");
     const chosen = asked >= 0 && asked < words.length ? asked : Math.min(2, words.length - 1);
     const key = JSON.stringify([text, score, chosen]);
-    let stages = this.#known.get(key);
-    if (!stages) {
-      const found = await context.busy(context.api.json("/v1/steps", { text, score, row: chosen }));
-      stages = /** @type {Stages} */ (found.steps[0]);
-      this.#known.set(key, stages);
+    if (!this.#known.has(key)) {
+      // the first sentence comes with all of its rows at once
+      const asked = text === PROVERBS[0] ? undefined : { text, score, row: chosen };
+      const found = /** @type {{steps: Stages[]}} */ (await context.busy(context.api.json("/v1/steps", asked)));
+      for (const one of found.steps) this.#known.set(JSON.stringify([text, one.score, one.row]), one);
     }
-    return { stages, words, chosen };
+    return { stages: /** @type {Stages} */ (this.#known.get(key)), words, chosen };
   }
 
   /** @param {import("../api.js").ModelCard} model @param {number} turn */

@@ -1,0 +1,39 @@
+"""What the tests of all screens share: texts, addresses, and words that mean harm."""
+
+from typing import Any
+
+TEXT = "the film was great"
+TEXTS = {
+    "translation": TEXT,
+    "language": "the plot is not very bad",
+    "self-attention": TEXT,
+    "sentiment": "the film was not bad",
+    "entities": TEXT,
+}
+STATES: dict[str, dict[str, str]] = {
+    **{screen: {"text": text} for screen, text in TEXTS.items()},
+    "gradient": {"model": "views", "text": TEXT},
+    "steps": {"step": "5"},
+    "training": {"model": "pairs", "text": TEXT},
+    "compare": {"model": "pairs", "other": "stack", "text": TEXT},
+    "trust": {"model": "views"},
+    "length": {"runs": "pairs", "bucket": "0–10"},
+}
+"""An address of every screen at which there is something to see."""
+SCREENS = tuple(STATES)
+HOSTILE = (
+    "</script><script>window.broken=1</script>",
+    "<img src=x onerror=window.broken=1>",
+    "\u202egnirts\u202c",
+    "👩🏽‍🚀",
+    "שלום",
+)
+
+
+def wait_for_address(window: Any, **state: str) -> None:
+    """The address follows what was chosen, a little later."""
+    for name, value in state.items():
+        window.page.wait_for_function(
+            "([name, value]) => new URLSearchParams(location.search).get(name) === value",
+            arg=[name, value],
+        )

@@ -1,0 +1,87 @@
+"""The compare screen: two looks on one scale, and their difference."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+from screens import STATES, TEXT
+
+
+def test_compare_draws_the_difference_on_its_own_scale(app, ask_trace):
+    window = app().open("compare", **STATES["compare"])
+    page = window.page
+    assert window.colours(".rg-half[aria-label=First] canvas") > 10
+    assert window.colours(".rg-half[aria-label=Second] canvas") > 10
+    assert window.colours("rg-difference canvas") > 10
+    first = ask_trace("pairs", TEXT)
+    first = ask_trace("pairs", TEXT, target=first["output"])
+    other = ask_trace("stack", TEXT, target=first["output"])
+    matrix = np.array(next(look["weights"] for look in first["looks"] if look["name"] == "source"))
+    last = max(look["layer"] for look in other["looks"] if look["name"] == "decoder.source")
+    heads = [
+        look["weights"]
+        for look in other["looks"]
+        if look["name"] == "decoder.source" and look["layer"] == last
+    ]
+    gap = matrix - np.mean(heads, axis=0)
+    page.locator("rg-difference .matrix-scroller").focus()
+    window.press("Control+Home")
+    assert window.status().endswith(f"difference {gap[0, 0]:+.2f}".replace("-", "−")) or (
+        abs(gap[0, 0]) < 0.005
+    )
+    key = page.locator(".rg-difference-key").get_attribute("aria-label")
+    assert f"{np.abs(gap).max():.2f}" in key
+    page.locator(".rg-gaps button").first.click()
+    row, column = (int(window.state()[name]) for name in ("row", "column"))
+    assert abs(abs(gap[row, column]) - np.abs(gap).max()) < 1e-3
+    window.press("t")
+    line = page.locator(".rg-table tbody tr").first.locator("td").all_inner_texts()
+    a, b, difference = (float(cell.replace("−", "-").replace("<", "")) for cell in line[1:])
+    assert abs(a - b - difference) < 0.02
+
+
+def test_both_signs_are_equally_light(app):
+    """Contrast with white of the two hues, level by level."""
+    window = app().open("compare", **STATES["compare"])
+    gaps = window.page.evaluate(
+        """async () => {
+          const { palette } = await import("/page/colours.js");
+          const light = css => {
+            const part = css.match(/\\d+/g).map(n => n / 255).map(
+              n => n <= 0.04045 ? n / 12.92 : ((n + 0.055) / 1.055) ** 2.4);
+            return 0.2126 * part[0] + 0.7152 * part[1] + 0.0722 * part[2];
+          };
+          return palette().css.map((css, i) => Math.abs(light(css) - light(palette(true).css[i])));
+        }"""
+    )
+    assert max(gaps) < 0.12
+
+
+def test_compare_two_heads_of_one_model(app):
+    window = app().open("compare", model="stack", other="stack", text=TEXT)
+    page = window.page
+    assert page.get_by_label("Layer of A").input_value() == "1"
+    assert page.get_by_label("Layer of B").input_value() == "0"
+    page.get_by_label("Look of A").select_option("encoder.self")
+    window.ready()
+    assert page.get_by_label("Look of B").input_value() == "encoder.self"
+    assert window.colours("rg-difference canvas") > 10
+    page.get_by_label("Look of B").select_option("decoder.source")
+    page.wait_for_selector("text=do not have the same words")
+
+
+def test_all_three_maps_are_one_picture(app, tmp_path):
+    window = app(color_scheme="dark").open("compare", **STATES["compare"])
+    picture = ElementTree.parse(window.save("SVG", tmp_path)).getroot()
+    names = [node.text for node in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"A: pairs", "B: stack", "A − B", "A minus B", "each row sums to 0"} <= set(names)
+    maps = picture.findall("{http://www.w3.org/2000/svg}svg")
+    assert len(maps) == 3
+    places = [float(one.get("x")) for one in maps]
+    widths = [float(one.get("width")) for one in maps]
+    assert all(x + w < y for x, w, y in zip(places, widths, places[1:], strict=False))
+    both = json.loads(window.save("JSON", tmp_path).read_bytes())
+    assert [both[name]["card"]["name"] for name in "ab"] == ["pairs", "stack"]
+    table = window.save("CSV", tmp_path).read_text("utf-8").splitlines()
+    assert table[0] == "looks,looked at,A,B,A - B"
+    assert len(table) > 4

@@ -1,0 +1,44 @@
+"""The sentiment screen: words that are left out and changed; from right to left too."""
+
+from screens import TEXTS
+
+
+def test_sentiment_changes_with_its_words(app):
+    window = app().open("sentiment", model="views", text=TEXTS["sentiment"])
+    page = window.page
+    assert page.locator(".rg-class").count() == 2
+    words = page.locator("rg-verdict .rg-verdict-word")
+    assert words.all_inner_texts() == TEXTS["sentiment"].split()
+    before = page.locator(".rg-classes").inner_text()
+    words.nth(3).click()
+    assert window.status().startswith("‘The verdict’ looks at ‘not’")
+    window.press("Delete")
+    page.wait_for_selector("text=Back to how it was")
+    window.ready()
+    assert words.all_inner_texts() == ["the", "film", "was", "bad"]
+    assert "was" in page.locator(".rg-classes").inner_text()
+    assert page.locator(".rg-classes").inner_text() != before
+    words.nth(3).click()
+    page.get_by_label("The word instead").fill("great")
+    page.get_by_role("button", name="Change").click()
+    page.wait_for_function("new URLSearchParams(location.search).get('text').endsWith('great')")
+    window.ready()
+    assert words.all_inner_texts() == ["the", "film", "was", "great"]
+    page.get_by_role("button", name="Back to how it was").click()
+    page.wait_for_function("!new URLSearchParams(location.search).has('was')")
+    window.ready()
+    assert words.all_inner_texts() == TEXTS["sentiment"].split()
+    words.nth(0).focus()
+    window.press("End", "ArrowLeft")
+    assert page.locator("rg-verdict [aria-pressed=true]").inner_text() == "not"
+
+
+def test_right_to_left_text(app):
+    window = app().open("sentiment", model="views", text="החתול ישן על הכיסא")
+    group = window.page.get_by_role("group", name="Words by weight")
+    assert group.evaluate("node => getComputedStyle(node).direction") == "rtl"
+    words = window.page.locator("rg-verdict .rg-verdict-word")
+    words.nth(0).click()
+    words.nth(0).focus()
+    window.press("ArrowLeft")
+    assert window.status().startswith("‘The verdict’ looks at ‘ישן’")

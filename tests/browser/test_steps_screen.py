@@ -1,0 +1,104 @@
+"""The steps screen: sums by hand, and the numbers of models."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from screens import TEXT
+
+from regard.attention.example import early_bird
+
+
+def test_steps_of_the_sentence_by_space(app):
+    window = app().open("steps")
+    page = window.page
+    assert page.get_by_role("heading", level=2, name="Where does bird look?").is_visible()
+    assert window.status() == "Step 1, compare. ‘bird’ and ‘early’: 3"
+    assert "0·0 + 2·1.50 + 0.500·0 + 1.25·0 = 3" in page.locator(".rg-sum").inner_text()
+    said = []
+    for _ in range(4):
+        window.press("Space")
+        said.append(window.status())
+    assert said == [
+        "Step 2, scale. ‘bird’ and ‘early’: 1.50",
+        "Step 3, mask. ‘bird’ and ‘early’: 1.50",
+        "Step 4, softmax. ‘bird’ and ‘early’: 0.344",
+        "Step 5, sum. ‘bird’ and ‘early’: 0.344",
+    ]
+    assert window.state() == {"step": "5"}
+    weights = [float(w) for w in page.locator(".rg-weight").all_inner_texts()]
+    powers = np.exp([0.0, 1.5, 0.5625, 1.25, 0.0, 0.25])
+    np.testing.assert_allclose(weights, powers / powers.sum(), atol=6e-4)
+    shades = page.locator(".rg-weight").evaluate_all(
+        "all => new Set(all.map(one => getComputedStyle(one).backgroundColor)).size"
+    )
+    assert shades == 5
+    page.get_by_role("button", name="Additive").click()
+    assert window.state()["score"] == "additive"
+    assert "tanh" in page.locator(".rg-steps-grid").inner_text()
+    page.get_by_role("button", name="worm", exact=True).click()
+    assert window.status().startswith("Step 5, sum. ‘worm’ and")
+    page.locator(".rg-steps-grid").focus()
+    window.press("Home")
+    assert window.status().startswith("Step 5, sum. ‘worm’ and ‘The’")
+    window.press("ArrowRight")
+    assert window.state()["column"] == "1"
+    window.press("Space")
+    assert window.status().startswith("Step 1")
+
+
+def test_space_belongs_to_a_button_that_has_the_focus(app):
+    window = app().open("steps")
+    window.page.get_by_role("button", name="Bilinear").focus()
+    window.press("Space")
+    assert window.state() == {"score": "bilinear"}
+
+
+@pytest.mark.parametrize("model", ["pairs", "stack", "prose", "views", "names"])
+def test_steps_with_the_numbers_of_a_model(app, ask_trace, model):
+    window = app().open("steps", of=model, model=model, text=TEXT, step="4", row="0", shape="table")
+    page = window.page
+    trace = ask_trace(model, TEXT)
+    chosen = page.locator(".rg-steps-of select")
+    names = [chosen.nth(i).input_value() for i in range(1, 4)]
+    looks = [look for look in trace["looks"] if not names[0] or look["name"] == names[0]]
+    layers = [str(look["layer"]) for look in looks if "layer" in look]
+    look = next(
+        look
+        for look in looks
+        if (not layers or str(look["layer"]) == max(layers)) and look.get("head", 0) == 0
+    )
+    cells = page.locator(".rg-table tbody tr td:nth-child(6)").all_inner_texts()
+    weights = [float(cell.replace("−", "-")) for cell in cells]
+    np.testing.assert_allclose(weights, look["weights"][0][: len(weights)], atol=6e-4)
+
+
+def test_any_sentence_without_a_model(app):
+    """Four numbers by the letters of each word; the rest is a sum by hand."""
+    window = app().open("steps", step="4")
+    page = window.page
+    page.locator("textarea").fill("Many worms fear  the early bird")
+    window.press("Enter")
+    page.wait_for_selector("text=These numbers are made up")
+    window.ready()
+    words = ["Many", "worms", "fear", "the", "early", "bird"]
+    assert page.locator(".rg-key-name").all_inner_texts() == words
+    drawn = [hashlib.sha256(word.encode()).digest()[:4] for word in words]
+    vectors = np.array([[byte % 5 / 2 for byte in row] for row in drawn])
+    bird = early_bird()
+    query, key, _ = (vectors @ m.numpy() for m in (bird.to_query, bird.to_key, bird.to_value))
+    powers = np.exp(query[2] @ key.T / 2)
+    weights = [float(w) for w in page.locator(".rg-weight").all_inner_texts()]
+    np.testing.assert_allclose(weights, powers / powers.sum(), atol=6e-4)
+    page.get_by_role("group", name="The word that looks").get_by_role("button", name="bird").click()
+    window.ready()
+    assert page.get_by_role("heading", name="Where does bird look?").is_visible()
+    page.reload()
+    window.ready()
+    assert page.locator(".rg-key-name").all_inner_texts() == words
+    page.get_by_role("button", name="A watched pot never boils").click()
+    window.ready()
+    assert page.locator(".rg-key-name").count() == 5
+    page.locator("textarea").fill("word " * 300)
+    window.press("Enter")
+    assert "1000 at most" in page.get_by_role("alert").inner_text()
