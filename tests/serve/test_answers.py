@@ -7,9 +7,12 @@ import threading
 import pytest
 from asking import TASKS, Client
 
+from regard.inference import reports
+from regard.inference.faithfulness import faithfulness
 from regard.serve import Limits, Server
 from regard.serve.batching import Failure, Worker
 from regard.trace import Trace
+from regard.training import RunFolder
 
 TEXTS = [
     "the film was great",
@@ -170,6 +173,37 @@ def test_evaluations_of_files_are_found_with_their_sentences(runs, tmp_path):
         lines = ask("GET", "/v1/runs/again/evaluations/test").json["data"]
         assert lines == [{"text": "a"}, {"text": "b"}]
         assert ask("GET", "/v1/runs/again/evaluations/..%2Fconfig").status == 404
+
+
+def test_reports_of_faithfulness_are_found(runs, tmp_path):
+    run = tmp_path / "again"
+    shutil.copytree(runs["classify"].folder.path, run)
+    with Server([run]) as server:
+        ask = Client(server.url)
+        assert ask("GET", "/v1/runs/again/faithfulness").json["data"] == []
+        texts = ["the film was great", "not very bad"]
+        report = faithfulness(runs["classify"], texts, shuffles=2)
+        reports.keep(RunFolder(run), "some", report, limit=2)
+        (found,) = ask("GET", "/v1/runs/again/faithfulness").json["data"]
+        assert (found["name"], found["current"]) == ("some", True)
+        assert found["verdict"] == report.verdict
+        assert found["options"] == {"limit": 2}
+        (run / "model.safetensors").write_bytes(b"others")
+        (found,) = ask("GET", "/v1/runs/again/faithfulness").json["data"]
+        assert not found["current"]
+
+
+def test_a_folder_that_goes_away_leaves_the_model(runs, tmp_path):
+    run = tmp_path / "short-lived"
+    shutil.copytree(runs["classify"].folder.path, run)
+    with Server([run]) as server:
+        ask = Client(server.url)
+        before = ask("POST", "/v1/models/short-lived/explain", {"text": TEXTS[0]}).json
+        shutil.rmtree(run)
+        assert ask("POST", "/v1/models/short-lived/explain", {"text": TEXTS[0]}).json == before
+        assert ask("POST", "/v1/models/short-lived/predict", {"inputs": TEXTS[0]}).status == 200
+        for what in ("metrics", "evaluations", "faithfulness", "checkpoints"):
+            assert ask("GET", f"/v1/runs/short-lived/{what}").json["data"] == []
 
 
 def test_a_run_in_progress_is_served_for_its_curves(runs, tmp_path):

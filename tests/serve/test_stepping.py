@@ -82,3 +82,40 @@ def test_a_row_that_is_not_there_is_a_problem(ask):
     got = ask("POST", "/v1/models/my-translation/steps", {**body, "look": "nothing", "row": 0})
     assert got.status == 422
     assert "source" in got.json["detail"]
+
+
+@pytest.mark.parametrize("score", ["scaled_dot", "bilinear", "additive"])
+def test_any_text_has_made_up_vectors_and_right_sums(ask, score):
+    words = ["</script>", "👩🏽‍🚀", "worm", "\u202egnirts", "x" * 900, "worm"]
+    body = {"text": "  ".join(words), "row": 2, "score": score}
+    found = ask("POST", "/v1/steps", body).json
+    assert found["words"] == words
+    (one,) = found["steps"]
+    assert (one["asking"], one["asked"], one["score"]) == ("worm", words, score)
+    _, weights, output = by_hand(one)
+    np.testing.assert_allclose(one["weights"], weights, atol=1e-5)
+    np.testing.assert_allclose(one["output"], output, atol=1e-5)
+    assert one["weights"][2] == one["weights"][5]
+    assert ask("POST", "/v1/steps", body).json == found
+
+
+def test_the_lectures_sentence_keeps_its_own_vectors(ask):
+    all_rows = ask("GET", "/v1/steps").json
+    body = {"text": "The early bird catches the worm", "row": 2}
+    assert ask("POST", "/v1/steps", body).json["steps"] == [all_rows["steps"][2]]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"text": "two words", "row": 2}, "row 2 of a text with 2 words"),
+        ({"text": " \n ", "row": 0}, "row 0 of a text with 0 words"),
+        ({"text": "", "row": 0}, "at least 1"),
+        ({"text": "x" * 1001, "row": 0}, "at most 1000"),
+        ({"text": "x", "row": 0, "score": "magic"}, "expected one of scaled_dot"),
+    ],
+)
+def test_texts_that_cannot_be_taken_apart_are_problems(ask, body, words):
+    got = ask("POST", "/v1/steps", body)
+    assert got.status == 422
+    assert words in got.json["detail"]

@@ -53,6 +53,7 @@ export class ShapeElement extends HTMLElement {
     this.append(...[["", this.label], ["table", "Table"]].map(([value, textContent]) => make("button", {
       type: "button", textContent, value, "data-keep": `shape-${value}`, on: { click: () => this.context.setState({ shape: value, before: undefined }) },
     })));
+    this.show();
   }
 
   show() {

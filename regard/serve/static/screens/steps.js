@@ -140,8 +140,8 @@ class StepsScreen extends HTMLElement {
     const key = JSON.stringify([text, score, chosen]);
     if (!this.#known.has(key)) {
       // the first sentence comes with all of its rows at once
-      const asked = text === PROVERBS[0] ? undefined : { text, score, row: chosen };
-      const found = /** @type {{steps: Stages[]}} */ (await context.busy(context.api.json("/v1/steps", asked)));
+      const body = text === PROVERBS[0] ? undefined : { text, score, row: chosen };
+      const found = /** @type {{steps: Stages[]}} */ (await context.busy(context.api.json("/v1/steps", body)));
       for (const one of found.steps) this.#known.set(JSON.stringify([text, one.score, one.row]), one);
     }
     return { stages: /** @type {Stages} */ (this.#known.get(key)), words, chosen };
