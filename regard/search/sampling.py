@@ -155,7 +155,7 @@ def _drawing(
                 seen[0][sentences, tokens] = True
             scores = torch.where(seen[0][sentences], scores * repetition_penalty, scores)
         most, best = scores.max(1, keepdim=True)
-        if temperature == 0:
+        if temperature < torch.finfo(scores.dtype).tiny:  # in these numbers it is 0, or nearly so
             return best.squeeze(1)
         probabilities, kept = support((scores - most) / temperature, top_k, top_p)
         place = draw(probabilities, uniforms[sentences, position])

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 
 import anyio.to_thread
 from starlette.exceptions import HTTPException
@@ -13,7 +12,7 @@ from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from regard.serve import pages
-from regard.serve.desk import Desk, answered, not_found
+from regard.serve.desk import Desk, Route, answered, not_found
 from regard.serve.gates import Gate
 from regard.serve.openapi import document
 from regard.serve.problems import Problem
@@ -24,11 +23,7 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 def application(desk: Desk, tell: Callable[[str], None] = lambda line: None) -> ASGIApp:
     """The application of these models; `tell` hears of our own mistakes, by their place."""
-    addresses = [
-        Address(route.path, partial(route.respond, desk), methods=[route.method])
-        for route in ROUTES
-    ]
-    addresses += _page(desk)
+    addresses = _routes(desk) + _page(desk)
 
     @asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
@@ -38,6 +33,22 @@ def application(desk: Desk, tell: Callable[[str], None] = lambda line: None) -> 
 
     router = Router(addresses, redirect_slashes=False, lifespan=lifespan)
     return Gate(_Strict(router), desk.access, desk.counts, tell)
+
+
+def _routes(desk: Desk) -> list[Address]:
+    """One address a path, so that a wrong method is told all the right ones."""
+    paths: dict[str, dict[str, Route]] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method] = route
+
+    def answer(methods: dict[str, Route]) -> Answer:
+        async def respond(request: Request) -> Response:
+            method = "GET" if request.method == "HEAD" else request.method
+            return await methods[method].respond(desk, request)
+
+        return respond
+
+    return [Address(path, answer(methods), methods=[*methods]) for path, methods in paths.items()]
 
 
 class _Strict:

@@ -85,7 +85,10 @@ def test_frequencies_are_probabilities(table, options):
 
 
 @few
-@given(SEEDS, st.sampled_from([{"temperature": 0.0}, {"temperature": 1e-30}, {"top_k": 1}]))
+@given(
+    SEEDS,
+    st.sampled_from([{"temperature": t} for t in (0.0, 1e-30, 1e-40, 1e-309)] + [{"top_k": 1}]),
+)
 def test_without_chance_it_is_greedy(table, seed, options):
     toy = table(seed, sentences=5)
     drawn = sample(toy.step, toy.state(), bos=toy.bos, eos=0, limit=4, samples=2, **options)

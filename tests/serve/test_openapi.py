@@ -38,8 +38,8 @@ def test_every_route_answers_as_it_says(mode, operations, server):
 
 
 def _try(cases, path, session):
-    # a request that fits its schema may still point at tokens or looks that are not there
-    points = path.startswith("/v1/models/") and path.endswith(("/explain", "/steps"))
+    # a request that fits its schema may still point at tokens, words or looks that are not there
+    points = path.endswith(("/explain", "/steps"))
     skipped = [positive_data_acceptance] if points else []
 
     @bounded

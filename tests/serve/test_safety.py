@@ -124,6 +124,9 @@ def test_addresses_and_methods_that_are_not_there_are_problems(ask):
     wrong = ask("GET", PREDICT)
     assert wrong.status == 405
     assert wrong.headers["allow"] == "POST"
+    both = ask("DELETE", "/v1/steps").headers["allow"]
+    assert set(both.split(", ")) == {"GET", "HEAD", "POST"}
+    assert ask("HEAD", "/v1/steps").status == 200
     for path in ("/static/../server.py", "/static/%2e%2e/server.py", "/static//etc/passwd"):
         assert ask("GET", path).status == 404
 
