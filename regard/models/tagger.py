@@ -14,7 +14,7 @@ from regard.models.encoders import encoder, real_places
 from regard.models.output import Output
 from regard.models.spelling import CharacterFeatures, Ngrams
 
-FORGET = 0.4
+FORGET = 0.5
 """Share of a word's n-grams left out in training."""
 
 
@@ -41,7 +41,7 @@ class TaggerConfig:
     ngrams: int = 96
     """Size of the vectors of n-grams of characters, which words that are spelt alike share; 0 for
     none."""
-    layers: int = 1
+    layers: int = 2
     """Layers of the encoder."""
     heads: int = 4
     """Heads of self-attention."""

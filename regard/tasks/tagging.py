@@ -26,11 +26,12 @@ from regard.tasks.pretrained import check_vectors, copy_vectors, fill, kept_vect
 from regard.tasks.task import Evaluation, Loss, Prediction, Sample, by_input_length, forget, weighed
 
 DEFAULTS: dict[str, Any] = {
-    "epochs": 16,
+    "epochs": 20,
     "patience": 5,
     "batch_tokens": 1024,
     "learning_rate": 2e-3,
     "schedule": "cosine",
+    "label_smoothing": 0.1,
     "average": 3,
 }
 LETTERS = 20
