@@ -14,9 +14,6 @@ from regard.models.encoders import encoder, real_places
 from regard.models.output import Output
 from regard.models.spelling import CharacterFeatures, Ngrams
 
-FORGET = 0.5
-"""Share of a word's n-grams left out in training."""
-
 
 @dataclass(frozen=True)
 class TaggerConfig:
@@ -105,7 +102,8 @@ class Tagger(nn.Module):
             else None
         )
         self.ngrams = (
-            Ngrams(config.ngrams, forget=FORGET, dropout=0.6 * config.dropout)
+            # what n-grams are left is dropped less: together they say much of the word
+            Ngrams(config.ngrams, forget=config.dropout, dropout=0.6 * config.dropout)
             if spelt and config.ngrams
             else None
         )
