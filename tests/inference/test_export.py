@@ -19,7 +19,9 @@ from regard.models import Machine, MachineConfig
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tasks"))
 import catalogue
+from tasks_data import write
 from tiny import OPTIONS, write_data
 
 TOLERANCE = 1e-4
@@ -234,6 +236,32 @@ def test_a_run_elsewhere_says_the_same(exported, documented):
             for text, row in zip(texts, logits, strict=True):
                 path = documented["viterbi"](row[: len(text.split())], **field)
                 assert " ".join(labels[n] for n in path) == made([text])[0]
+
+
+@pytest.mark.parametrize("kind", ["recurrent", "transformer"])
+@pytest.mark.parametrize("task", ["classify", "tag"])
+def test_a_run_on_vectors_elsewhere_says_the_same(task, kind, tmp_path, documented):
+    """Sequences of several lengths, padded with what no one may look at."""
+    options = OPTIONS[task] | {"steps": 6, "average": 1} | KINDS[task][kind]
+    made = regard.train(task, write(tmp_path, f"{task} vectors"), out=tmp_path / "run", **options)
+    folder = tmp_path / "out"
+    assert main(["export", str(tmp_path / "run"), "--to", "onnx", "--out", str(folder)]) == 0
+    draw = np.random.default_rng(4)
+    sequences = [draw.normal(size=(n, 3)).astype(np.float32) for n in (5, 1, 7)]
+    padded = np.full((3, 7, 3), 9.0, np.float32)
+    for row, one in zip(padded, sequences, strict=True):
+        row[: len(one)] = one
+    session = documented["opened"](folder, "model.onnx")
+    found = documented["run"](session, vectors=padded, lengths=np.array([5, 1, 7]))
+    labels = json.loads((folder / "labels.json").read_text("utf-8"))
+    expected = made.predict(sequences)
+    if task == "classify":
+        assert [labels[n] for n in found["logits"].argmax(-1)] == [one.output for one in expected]
+        return
+    field = np.load(folder / "crf.npz")
+    for row, one, told in zip(found["logits"], sequences, expected, strict=True):
+        path = documented["viterbi"](row[: len(one)], **field)
+        assert " ".join(labels[n] for n in path) == told.output
 
 
 def test_the_folder_describes_itself(exported):
