@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 import regard
 from regard.cli import main as main_of_regard
-from regard.serve import Server
+from regard.serve import Limits, Server
 from regard.serve.pages import SCREENS
 
 Wanted = tuple[str, str, dict[str, str], str, tuple[int, int]]
@@ -89,8 +89,8 @@ def shoot(
     )
     page = context.new_page()
     page.goto(url)
-    page.wait_for_selector("rg-app[data-ready]", timeout=60_000)
-    page.wait_for_selector("main:not([aria-busy])", timeout=60_000)
+    page.wait_for_selector("rg-app[data-ready]", timeout=300_000)
+    page.wait_for_selector("main:not([aria-busy])", timeout=300_000)
     page.wait_for_timeout(1500)
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     context.close()
@@ -125,7 +125,7 @@ def main() -> None:
 def take(runs: list[Path], wanted: list[Wanted], given: argparse.Namespace) -> None:
     """Serve the runs and take the pictures."""
     reported = [run.name for run in runs if (run / "faithfulness").is_dir()]
-    with Server(runs) as server, sync_playwright() as driver:
+    with Server(runs, limits=Limits(seconds=300)) as server, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=given.chromium, args=FLAGS)
         for name, screen, state, scheme, size in wanted:
             if given.only and screen not in given.only:
