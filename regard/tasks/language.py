@@ -42,7 +42,7 @@ __all__ = [
 ]
 DEFAULTS: dict[str, Any] = {
     "epochs": 10,
-    "patience": 3,
+    "patience": 10,  # a cosine is worth its end
     "batch_tokens": 800,
     "learning_rate": 2e-3,
     "schedule": "cosine",

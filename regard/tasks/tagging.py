@@ -27,7 +27,7 @@ from regard.tasks.task import Evaluation, Loss, Prediction, Sample, by_input_len
 
 DEFAULTS: dict[str, Any] = {
     "epochs": 20,
-    "patience": 5,
+    "patience": 20,  # a cosine is worth its end
     "batch_tokens": 1024,
     "learning_rate": 2e-3,
     "schedule": "cosine",
