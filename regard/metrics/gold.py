@@ -127,11 +127,19 @@ def counted_from(
     linked = any(possible for _, possible in sentences)
     if zero or not linked:
         return 0
-    if full or gold.naacl:
-        return 1
+    if full or gold.naacl or (lengths is not None and _outside(sentences, lengths)):
+        return 1  # a link outside its sentence is one however words are counted: it is named later
     raise RegardError(
         f"{gold.name}: nothing tells whether words are counted from 0 or from 1: "
         f"say {option} 0 or {option} 1"
+    )
+
+
+def _outside(sentences: Sequence[GoldLinks], lengths: Sequence[Link]) -> bool:
+    return any(
+        s > length[0] or t > length[1]
+        for (_, possible), length in zip(sentences, lengths, strict=True)
+        for s, t in possible
     )
 
 

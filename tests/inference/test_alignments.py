@@ -316,6 +316,10 @@ def test_bad_links_to_train_with(links, words, tmp_path, capsys, monkeypatch):
         ("align {ahead} --data {aa} {bb} --gold {short}", "has links for 1 pairs but there are 40"),
         ("align --hypothesis {short} --gold {gold}", "links for 1 pairs but"),
         ("align --hypothesis {far} --gold {far}", "say --indexed-from 0 or --indexed-from 1"),
+        (
+            "align --hypothesis {far} --gold {out} --data {word} {word}",
+            "out:1: link 7-1, counted from 1: the source sentence has 1 words",
+        ),
         ("align {ahead} --data {aa} {bb} --dev {aa} {bb}", "--dev and --dev-gold: expected both"),
         (
             "align {ahead} --both {free} --data {aa} {bb}",
@@ -326,9 +330,11 @@ def test_bad_links_to_train_with(links, words, tmp_path, capsys, monkeypatch):
 def test_bad_use_is_one_line(command, words, folder, tmp_path, capsys):
     (tmp_path / "short").write_text("0-0\n")
     (tmp_path / "far").write_text("1-1\n")
+    (tmp_path / "out").write_text("7-1\n")
+    (tmp_path / "word").write_text("sun\n")
     names = {name: folder / name for name in ("ahead", "free")}
     names |= {ending: folder / f"test.{ending}" for ending in ("aa", "bb", "gold")}
-    names |= {name: tmp_path / name for name in ("short", "far")}
+    names |= {name: tmp_path / name for name in ("short", "far", "out", "word")}
     assert main(command.format(**names).split()) == 2
     error = capsys.readouterr().err
     assert words in error
