@@ -11,6 +11,7 @@ import argparse
 import io
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import urlencode
 
 from PIL import Image
@@ -50,7 +51,7 @@ MORE: tuple[tuple[str, str, dict[str, str], str], ...] = (
 """Further pictures, of the large window alone."""
 
 
-OWN: tuple[tuple[str, str, dict[str, object]], ...] = (
+OWN: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("en-fr", "translation", {"save_every": 100}),
     ("en-fr-transformer", "translation", {"model": "transformer", "layers": 2, "heads": 4}),
     ("stories", "language", {"attention": "scaled_dot"}),

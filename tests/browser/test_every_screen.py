@@ -106,7 +106,8 @@ def test_every_screen_saves_in_every_form(app, browser, tmp_path, screen):
 @pytest.mark.parametrize("screen", [s for s in SCREENS if s not in ("trust", "length")])
 def test_hostile_words_change_nothing(app, screen):
     window = app()
-    long = "x" * (200 if screen in ("gradient", "steps") else 2000)
+    slow = ("gradient", "steps", "compare", "training")  # these ask several times
+    long = "x" * (200 if screen in slow else 2000)
     state = STATES[screen] | {"text": " ".join([*HOSTILE, long])}
     if screen == "self-attention":
         state |= {"model": "names"}
