@@ -79,7 +79,10 @@ def test_in_a_sum_of_words_every_method_gives_the_word_its_own_part():
     run = made(KINDS["sum"])
     question = ask(run, TEXT)
     ids = WORDS.ids([TEXT])[0]
-    table, weight = run.model.inputs.words.weight, run.model.decision.weight
+    table, weight = (
+        run.model.inputs.words.weight * run.model.inputs.scale,
+        run.model.decision.weight,
+    )
     margin = weight[question.chosen[0]] - weight[1 - question.chosen[0]]
     expected = (table[ids] @ margin).detach().numpy()[None]
     for method in (attributions.gradient_times_input, attributions.leave_one_out):
@@ -168,10 +171,11 @@ def test_held_weights_pass_the_error_in_proportion_to_themselves():
     question = ask(run, TEXT)
     found = attributions.masked_error(question)
     ids = WORDS.ids([TEXT])[0]
-    table = run.model.inputs.words.weight[ids].detach()
+    scale = run.model.inputs.scale  # gradients are those of words before they are scaled
+    table = scale * run.model.inputs.words.weight[ids].detach()
     weights = (table @ run.model.pooling.queries[0]).softmax(0)
     decision = run.model.decision.weight
-    slope = (decision[0] - decision[1]).norm().detach()
+    slope = scale * (decision[0] - decision[1]).norm().detach()
     expected = (weights * slope).detach().numpy()[None]
     np.testing.assert_allclose(found["gradient through values"], expected)
     even = np.full((1, 6), float(slope) / 6)
@@ -181,9 +185,13 @@ def test_held_weights_pass_the_error_in_proportion_to_themselves():
     values = table @ (decision[question.chosen[0]] - decision[1 - question.chosen[0]])
     mean = weights @ values
     theta = run.model.pooling.queries[0]
-    whole = weights[:, None] * (
-        (decision[question.chosen[0]] - decision[1 - question.chosen[0]])[None]
-        + (values - mean)[:, None] * theta
+    whole = (
+        scale
+        * weights[:, None]
+        * (
+            (decision[question.chosen[0]] - decision[1 - question.chosen[0]])[None]
+            + (values - mean)[:, None] * theta
+        )
     )
     np.testing.assert_allclose(found["gradient"][0], whole.norm(dim=1).detach().numpy())
 
@@ -213,7 +221,7 @@ def test_what_cutting_leaves_is_the_gradient_at_constant_attention():
     read = model.attention.attention(x).output.detach()
     logits = model.decision(model.attention.norm(x + read).mean(1))[0]
     (logits[question.chosen[0]] - logits[1 - question.chosen[0]]).backward()
-    np.testing.assert_allclose(found[0], x.grad[0].norm(dim=1).numpy())
+    np.testing.assert_allclose(found[0], model.inputs.scale * x.grad[0].norm(dim=1).numpy())
 
 
 def test_rollout_is_the_sum_over_all_paths():
@@ -279,7 +287,7 @@ def test_the_model_itself_is_never_touched():
 def test_nearest_words_are_those_of_the_smallest_angle():
     for score_name in ("dot", "mlp"):
         run = made(replace(KINDS["fixed"], attention=score_name))
-        keys = run.model.inputs.words.weight.detach()[4:]
+        keys = (run.model.inputs.words.weight * run.model.inputs.scale).detach()[4:]
         if score_name == "mlp":
             keys = run.model.pooling.score.hidden(keys).tanh().detach()
         for theta, found in zip(run.model.pooling.queries, nearest_words(run, 3), strict=True):
@@ -299,7 +307,8 @@ def test_several_labels_are_explained_each_for_itself():
     run = made(KINDS["sum"], labels=("a", "b", "c"), several=True)
     question = ask(run, TEXT)
     ids = WORDS.ids([TEXT])[0]
-    parts = run.model.inputs.words.weight[ids] @ run.model.decision.weight.T
+    table = run.model.inputs.words.weight * run.model.inputs.scale
+    parts = table[ids] @ run.model.decision.weight.T
     signs = torch.tensor([1 if yes else -1 for yes in question.chosen])
     expected = (parts * signs).T.detach().numpy()
     np.testing.assert_allclose(attributions.gradient_times_input(question), expected)

@@ -61,7 +61,8 @@ def looking_at(seen):
     with torch.no_grad():
         for i, name in enumerate(names):
             opinion = {"lovely": 1.0, "dreadful": -1.0}.get(name, 0.0)
-            model.inputs.words.weight[i] = torch.tensor([opinion, 2.0 * (name in seen)])
+            word = torch.tensor([opinion, 2.0 * (name in seen)])
+            model.inputs.words.weight[i] = word / model.inputs.scale
         model.pooling.queries[0] = torch.tensor([0.0, 1.0])
         model.decision.weight.zero_()
         model.decision.weight[plus, 0], model.decision.weight[1 - plus, 0] = 6.0, -6.0
