@@ -8,8 +8,9 @@ import zlib
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 from regard.errors import RegardError
 from regard.files import write_whole
@@ -67,7 +68,7 @@ def lines_of(name: str) -> Iterator[Iterator[str]]:
         yield _decoded(_unpacked(stream), name)
 
 
-def _unpacked(stream: IO[bytes]) -> Iterable[bytes]:
+def _unpacked(stream: BufferedIOBase | BinaryIO) -> Iterable[bytes]:
     from regard.data.sources import GZIP
 
     peek = getattr(stream, "peek", None)

@@ -44,7 +44,7 @@ LOOKS = {
     ("classify", 1): {"pooling.self": 2, "pooling": 1},
     ("classify", 2): {"encoder.self": 2, "encoder.experts": 1, "experts": 1, "pooling": 1},
     ("tag", 0): {},
-    ("tag", 1): {"encoder.self": 2},
+    ("tag", 1): {"encoder.self": 4},
 }
 CASES = list(LOOKS)
 

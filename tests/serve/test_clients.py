@@ -1,5 +1,7 @@
 """The real clients of other services, unchanged."""
 
+import re
+
 import openai
 import pytest
 from libretranslatepy import LibreTranslateAPI
@@ -77,8 +79,9 @@ def test_openai_streams_what_it_completes(prompt, client):
 def test_openai_stops_where_it_is_told_to(client):
     options = {"model": "my-language", "prompt": "the film", "max_tokens": 60, "seed": 2}
     whole = client.completions.create(**options).choices[0].text
-    assert len(whole) > 20
-    for stop in (whole[10:13], [whole[15:18], whole[8:10]]):
+    # bytes that make no character may become one with what follows: stop at whole ones
+    first, second, third, *_ = re.findall("[!-~]{2}", whole)
+    for stop in (second, [third, first]):
         cut = min(whole.index(one) for one in ([stop] if isinstance(stop, str) else stop))
         made = client.completions.create(stop=stop, **options).choices[0]
         assert (made.text, made.finish_reason) == (whole[:cut], "stop")

@@ -83,7 +83,7 @@ def forked(task, options, out):
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "2"))
 """How often each task is killed and goes on to its end, at other moments each time."""
-LONGER = {"steps": 60, "patience": 12, "learning_rate": 0.5}
+LONGER = {"steps": 60, "patience": 6, "learning_rate": 0.5}
 """So that there is more of the training to be killed in."""
 
 

@@ -9,12 +9,14 @@ import torch
 WORDS = ["the", "film", "plot", "was", "is", "very", "not", "great", "bad", "✓", "naïve"]
 
 SMALL = {"width": 8, "dropout": 0.3, "evaluate_every": 3, "save_every": 2, "warmup": 2}
+SMALL |= {"schedule": "plateau"}
 OPTIONS = {
     "classify": SMALL | {"steps": 14, "batch_tokens": 60, "average": 3, "patience": 4},
     "language": SMALL
     | {"steps": 14, "batch_tokens": 30, "window_tokens": 5, "vocabulary": 300, "accumulate": 2}
     | {"patience": 4, "learning_rate": 0.5, "epochs": 3, "average": 2, "attention": "dot"},
-    "tag": SMALL | {"steps": 6, "batch_tokens": 60, "characters": 4, "character_features": 4},
+    "tag": SMALL
+    | {"steps": 6, "batch_tokens": 60, "characters": 4, "character_features": 4, "ngrams": 4},
     "translation": SMALL | {"steps": 6, "batch_tokens": 60, "vocabulary": 300, "max_tokens": 60},
 }
 """Options of a run of each task that saves, looks, averages and halves its learning rate."""
