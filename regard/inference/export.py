@@ -16,6 +16,7 @@ from regard.files import write_text, write_whole
 from regard.inference.graphs import Graph, graphs_of
 from regard.inference.runs import Run
 from regard.layers import CRF
+from regard.tasks.algorithm import BLANK, END, Algorithm
 
 FORMATS = ("onnx",)
 WORDS = ("tokenizer", "source", "target", "labels", "characters", "features")
@@ -39,6 +40,12 @@ NOTES: dict[str, list[str]] = {
     "tag": [
         "where there is a file crf.npz, Viterbi over logits and its tables finds the best labels; "
         "otherwise each word has the label of its largest logit",
+    ],
+    "algorithm": [
+        "a symbol is its place in symbols; after the problem come blanks, one for each symbol that "
+        "is asked for; what the machine says to blanks is the answer, up to special_symbols.end",
+        "where there is a start.onnx, it runs once and then model.onnx once a symbol: give it the "
+        "outputs state.* of the start, and after each step its own outputs next.* as state.*",
     ],
 }
 """How to use the graphs of each task, for `export.json`."""
@@ -123,7 +130,7 @@ def _described(run: Run, graphs: dict[str, Graph], written: list[str]) -> dict[s
     return {
         "regard": __version__,
         "task": run.name,
-        "special_tokens": SPECIAL,
+        **_vocabulary(run.task),
         **limits,
         "graphs": {
             name: {
@@ -135,3 +142,11 @@ def _described(run: Run, graphs: dict[str, Graph], written: list[str]) -> dict[s
         "files": written,
         "notes": NOTES.get(run.name, []),
     }
+
+
+def _vocabulary(task: Any) -> dict[str, Any]:
+    """The tokens that mean something to the graphs, or all symbols of an algorithm."""
+    if isinstance(task, Algorithm):
+        special = {"padding": 0, "blank": BLANK, "end": END}
+        return {"special_symbols": special, "symbols": task.data.names()}
+    return {"special_tokens": SPECIAL}

@@ -165,9 +165,53 @@ def test_machines(kind):
         assert_same(run(session, {"symbols": symbols}), output.logits, output.weights)
 
 
+@pytest.mark.parametrize("addressing", ["ntm", "dnc"])
+@pytest.mark.parametrize("controller", ["feed_forward", "elman", "gru", "lstm"])
+def test_machines_with_a_memory(addressing, controller):
+    write_heads = 2 if addressing == "ntm" else 1
+    check_memory(
+        addressing=addressing, controller=controller, read_heads=3, write_heads=write_heads
+    )
+
+
+@pytest.mark.parametrize("score", ["additive", "bilinear", "cosine", "location"])
+def test_a_memory_that_is_searched_by_any_score(score):
+    check_memory(attention=score)
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_memory_with_hardly_a_slot(slots):
+    check_memory(slots=slots)
+    check_memory(slots=slots, addressing="dnc")
+
+
+def check_memory(**options):
+    """Step by step from an empty memory: what is said, and where the heads are.
+
+    Of slots that a DNC uses equally, rounding decides which is taken first: there weights are
+    compared whichever slot has them.
+    """
+    config = MachineConfig(**{"width": 12, "slots": 6, "slot_width": 5} | options)
+    model = stirred(Machine(config, 7))
+    graphs = graphs_of(model)
+    start, step = opened(graphs["start"]), opened(graphs["model"])
+    for batch, steps in ((3, 9), (1, 4)):
+        symbols = torch.randint(7, (batch, steps))
+        with torch.no_grad():
+            output = model(symbols, need_weights=True)
+        state = run(start, {"batch": [batch]})
+        for number in range(steps):
+            found = run(step, {"symbol": symbols[:, number]} | state)
+            weights = {name: look[:, :, number] for name, look in output.weights.items()}
+            state = following(found)
+            if config.addressing == "dnc":
+                weights = {name: look.sort(-1).values for name, look in weights.items()}
+                for name in weights:
+                    found[f"weights.{name}"].sort(-1)
+            assert_same(found, output.logits[:, number], weights)
+
+
 def test_what_has_no_graph_is_refused():
-    with pytest.raises(regard.errors.RegardError, match="a memory cannot be exported"):
-        graphs_of(Machine(MachineConfig(model="memory"), 7))
     with pytest.raises(regard.errors.RegardError, match="train with one that has a name"):
         graphs_of(catalogue.classifier(score=catalogue.own_score))
 
@@ -262,6 +306,25 @@ def test_a_run_on_vectors_elsewhere_says_the_same(task, kind, tmp_path, document
     for row, one, told in zip(found["logits"], sequences, expected, strict=True):
         path = documented["viterbi"](row[: len(one)], **field)
         assert " ".join(labels[n] for n in path) == told.output
+
+
+@pytest.mark.parametrize("addressing", ["ntm", "dnc"])
+def test_a_machine_with_a_memory_elsewhere_says_the_same(addressing, tmp_path, documented):
+    """By the code of the documentation, on problems of several lengths."""
+    options = {"kind": "copy", "longest": 4, "symbols": 5, "steps": 150, "average": 1}
+    options |= {"batch_tokens": 128, "learning_rate": 0.01}
+    options |= {"addressing": addressing, "slots": 8, "slot_width": 6, "width": 16}
+    made = regard.train("algorithm", out=tmp_path / "run", **options)
+    folder = tmp_path / "out"
+    assert main(["export", str(tmp_path / "run"), "--out", str(folder)]) == 0
+    problems = ["3", "0 1 2 3", "4 4 2", "1 2 3 4 0 1"]
+    answers = made(problems)
+    assert len(set(answers)) > 1
+    for problem, answer in zip(problems, answers, strict=True):
+        found = documented["work_out"](folder, problem, limit=len(problem.split()) + 1)
+        assert found == answer
+    record = json.loads((folder / "export.json").read_text("utf-8"))
+    assert {path.name for path in folder.iterdir()} == {*record["files"], "export.json"}
 
 
 def test_the_folder_describes_itself(exported):

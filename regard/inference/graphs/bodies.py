@@ -21,7 +21,7 @@ from regard.inference.graphs.equations import (
     softmax,
 )
 from regard.inference.graphs.values import DOUBLE, FLOAT, INT32, INT64, Value
-from regard.layers import Block, Encoder, Experts, MultiHead, Pooling
+from regard.layers import Block, Cell, Encoder, Experts, MultiHead, Pooling
 from regard.models.embedding import Embedding, Places, Unembedding, Vectors
 from regard.models.encoders import NoContext, RecurrentContext, SelfContext, TransformerContext
 from regard.models.stack import Stack
@@ -128,6 +128,25 @@ def _matrices(network: nn.RNNBase, layer: int, ways: int) -> list[np.ndarray]:
     )
     bias = [np.concatenate([ordered("bias_ih", w), ordered("bias_hh", w)]) for w in range(ways)]
     return [inner, outer, np.stack(bias)]
+
+
+def cell_step(layer: Cell, inputs: list[Value], state: list[Value]) -> list[Value]:
+    """One step of `regard.layers.Cell`."""
+    graph, step = state[0].graph, layer.step
+    x = graph.join(inputs, 1) @ graph.weight(step.weight_ih).permute(1, 0)
+    x = x + graph.weight(step.bias_ih)
+    h = state[0] @ graph.weight(step.weight_hh).permute(1, 0) + graph.weight(step.bias_hh)
+    if layer.kind == "elman":
+        return [(x + h).tanh()]
+    if layer.kind == "gru":
+        (a, b, c), (d, e, f) = (graph.split(part, 3, 1) for part in (x, h))
+        reset, update = graph.op("Sigmoid", a + d), graph.op("Sigmoid", b + e)
+        new = (c + reset * f).tanh()
+        return [new + update * (state[0] - new)]
+    gates = graph.split(x + h, 4, 1)
+    enter, forget, leave = (graph.op("Sigmoid", gates[i]) for i in (0, 1, 3))
+    memory = forget * state[1] + enter * gates[2].tanh()
+    return [leave * memory.tanh(), memory]
 
 
 def remembered(layer: MultiHead, key: Value, before: Pair | None = None) -> Pair:

@@ -11,6 +11,7 @@ from regard.attention.normalizers import Normalizer
 from regard.attention.scores import Score
 from regard.errors import RegardError
 from regard.inference.graphs.values import FLOAT, INT64, Value
+from regard.layers.addressing import SHORT, similarity
 from regard.models.lookback import Backwards
 
 NOWHERE = float("-inf")
@@ -83,6 +84,8 @@ def scored(score: Score, query: Value, key: Value, axes: int = 3) -> Value:
         return _additive(score.score, linear(score.score.query, query), key)
     if isinstance(score, scores.Location):
         return linear(score.where, query).slice(-1, 0, graph.op("Shape", key, start=-2, end=-1))
+    if score is similarity:
+        return query @ _turned(key, axes) / (_length(query) @ _turned(_length(key), axes))
     if isinstance(score, Backwards):
         return _backwards(score, query, key)
     raise RegardError(f"the score {score!r} cannot be exported: train with one that has a name")
@@ -108,6 +111,10 @@ def _unit(x: Value) -> Value:
     length = (x * x).sum(-1, keep=True).sqrt()
     zero = length <= 0.0
     return zero.where(0.0, x / zero.where(1.0, length))
+
+
+def _length(x: Value) -> Value:
+    return ((x * x).sum(-1, keep=True) + SHORT**2).sqrt()
 
 
 def _additive(score: scores.Additive, query: Value, key: Value) -> Value:

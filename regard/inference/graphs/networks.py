@@ -27,6 +27,7 @@ from regard.inference.graphs.equations import (
     close,
     linear,
 )
+from regard.inference.graphs.memories import with_memory
 from regard.inference.graphs.passing import (
     Axes,
     cache_axes,
@@ -44,7 +45,7 @@ from regard.models.embedding import Embedding, Vectors
 from regard.models.language import Recurrent
 from regard.models.lookback import LookBack
 from regard.models.machine import Recurrent as RecurrentMachine
-from regard.models.machine import Transformer as TransformerMachine
+from regard.models.machine import WithMemory
 from regard.models.spelling import (
     BUCKETS,
     FACTOR,
@@ -142,17 +143,17 @@ def _ngrams(layer: Ngrams, letters: Value) -> Value:
 
 
 def machine(model: Machine) -> dict[str, Graph]:
-    """symbols → logits of the symbol to say at each step."""
+    """symbols → logits of the symbol to say at each step; with a memory, a step at a time."""
+    if isinstance(model.body, WithMemory):
+        return with_memory(model, model.body)
     graph = Graph()
     symbols = graph.input("symbols", INT64, "batch", "length")
     x, weights = embedded(model.embedding, symbols), Weights()
     if isinstance(model.body, RecurrentMachine):
         x, _ = recurrent(model.body.network, x)
-    elif isinstance(model.body, TransformerMachine):
+    else:
         mask = causal(symbols.size(1), symbols.size(1))
         x, weights, _ = stack(model.body.stack, x, mask, "decoder")
-    else:
-        raise RegardError("a machine with a memory cannot be exported: its steps are a program")
     logits = linear(model.answer, x)
     graph.output("logits", logits, FLOAT, "batch", "length", model.answer.out_features)
     looks(weights, "length")

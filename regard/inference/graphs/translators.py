@@ -7,6 +7,7 @@ from regard.inference.graphs.bodies import (
     Context,
     Pair,
     Weights,
+    cell_step,
     contextual,
     embedded,
     remembered,
@@ -24,7 +25,7 @@ from regard.inference.graphs.passing import (
     state_out,
 )
 from regard.inference.graphs.values import FLOAT, INT64, Graph, Value
-from regard.layers import Cell, LuongStep, Reading
+from regard.layers import LuongStep, Reading
 from regard.models import Translator
 from regard.models.decoders import BlindStep, RecurrentDecoder, TransformerDecoder
 from regard.models.stack import Stack
@@ -119,17 +120,17 @@ def _recurrent_step(
     cell = [state[name] for name in ("state.hidden", "state.memory") if name in state]
     if isinstance(one, BlindStep):
         told = state["source.context"]
-        cell = _cell(one.cell, [word, told], cell)
+        cell = cell_step(one.cell, [word, told], cell)
         output = linear(one.output, graph.join([cell[0], told, word], 1)).tanh()
         return output, _cell_state(cell), {}
     fed = [state["state.fed"]] if one.input_feeding else []
     if isinstance(one, LuongStep):
-        cell = _cell(one.cell, [word, *fed], cell)
+        cell = cell_step(one.cell, [word, *fed], cell)
         told, looked = _look(one.reading, cell[0], state)
         output = linear(one.output, graph.join([told, cell[0]], 1)).tanh()
     else:
         told, looked = _look(one.reading, cell[0], state)
-        cell = _cell(one.cell, [word, told, *fed], cell)
+        cell = cell_step(one.cell, [word, told, *fed], cell)
         output = linear(one.output, graph.join([cell[0], told, word], 1)).tanh()
     after = _cell_state(cell)
     if one.input_feeding:
@@ -141,25 +142,6 @@ def _recurrent_step(
 
 def _cell_state(cell: list[Value]) -> dict[str, Value]:
     return dict(zip(("state.hidden", "state.memory"), cell, strict=False))
-
-
-def _cell(layer: Cell, inputs: list[Value], state: list[Value]) -> list[Value]:
-    """One step of `regard.layers.Cell`."""
-    graph, step = state[0].graph, layer.step
-    x = graph.join(inputs, 1) @ graph.weight(step.weight_ih).permute(1, 0)
-    x = x + graph.weight(step.bias_ih)
-    h = state[0] @ graph.weight(step.weight_hh).permute(1, 0) + graph.weight(step.bias_hh)
-    if layer.kind == "elman":
-        return [(x + h).tanh()]
-    if layer.kind == "gru":
-        (a, b, c), (d, e, f) = (graph.split(part, 3, 1) for part in (x, h))
-        reset, update = graph.op("Sigmoid", a + d), graph.op("Sigmoid", b + e)
-        new = (c + reset * f).tanh()
-        return [new + update * (state[0] - new)]
-    gates = graph.split(x + h, 4, 1)
-    enter, forget, leave = (graph.op("Sigmoid", gates[i]) for i in (0, 1, 3))
-    memory = forget * state[1] + enter * gates[2].tanh()
-    return [leave * memory.tanh(), memory]
 
 
 def _look(reading: Reading, hidden: Value, state: dict[str, Value]) -> Pair:
