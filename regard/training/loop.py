@@ -196,6 +196,8 @@ class _Run:
                 self._finish(position)
             position = replace(position, finished=True)
             self._save(position, carried)
+        elif self.processes.first:
+            self._let_go_but(self.saved)  # of what it died on before it could
         return position
 
     def _update(
@@ -320,11 +322,13 @@ class _Run:
             return
         self.events.flush()
         save_state(self.folder.state, self.model, self.optimizer, position, carried, random)
-        needed = self.saved | set(position.kept)
+        self._let_go_but(self.saved | set(position.kept))
+        self.saved = set(position.kept)
+
+    def _let_go_but(self, needed: set[str]) -> None:
         for path in self.folder.checkpoints.glob("step-*.safetensors"):
             if path.name not in needed:
                 path.unlink(missing_ok=True)
-        self.saved = set(position.kept)
 
     def _log(self, position: Position, progress: Progress, evaluation: Evaluation) -> None:
         line = {

@@ -249,9 +249,12 @@ def test_without_a_state_before_a_broken_one_is_an_error(tmp_path):
 def test_a_finished_run_is_left_as_it_is(tmp_path):
     data, expected = uninterrupted("classify", tmp_path)
     out = tmp_path / "whole"
+    stray = out / "checkpoints" / "step-999.safetensors"
+    stray.write_bytes(b"of a run that died before it could let go of it")
     before = (out / "model.safetensors").stat().st_mtime_ns
     _, position = train_run("classify", {"data": data, **OPTIONS["classify"]}, out)
     assert position.finished
+    assert not stray.exists()
     assert (out / "model.safetensors").stat().st_mtime_ns == before
     assert_same(everything(out), expected)
     assert load(out)(["the film"])[0] in ("0", "1")
