@@ -69,13 +69,16 @@ def _describe(chosen: argparse.Namespace) -> int:
 
 
 def _split(chosen: argparse.Namespace) -> int:
-    from regard.data.split import key_of, split_by, write_split
+    from regard.data.split import cut, key_of, split_by, write_split
 
     examples, summary = _examples(chosen)
-    keys = (key_of(example) for example in examples)
-    split = split_by(keys, chosen.valid, chosen.test, seed=chosen.seed)
+    if chosen.task == "language" and all(line.condition is None for line in examples):
+        parted: Any = cut(examples, chosen.valid, chosen.test)
+    else:
+        keys = (key_of(example) for example in examples)
+        parted = split_by(keys, chosen.valid, chosen.test, seed=chosen.seed).parted(examples)
     print(summary)
-    for path, count in write_split(chosen.out, examples, split, chosen.format).items():
+    for path, count in write_split(chosen.out, parted, chosen.format).items():
         print(f"{count:>7,} {path}")
     return 0
 

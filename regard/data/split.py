@@ -1,10 +1,11 @@
-"""A corpus in three parts, by a hash of the source: equal sources are never parted."""
+"""A corpus in three parts: by a hash of the source, so that equal sources are never parted, or, for
+running text, by two cuts."""
 
 import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -36,6 +37,10 @@ class Split:
         place = place_of(key, self.seed)
         return "test" if place < self.test else "valid" if place < self.valid else "train"
 
+    def parted(self, examples: Iterable[Example]) -> Iterator[tuple[str, Example]]:
+        """Each example with its part."""
+        return ((self.part(key_of(example)), example) for example in examples)
+
 
 def split_by(
     keys: Iterable[str],
@@ -52,19 +57,36 @@ def split_by(
     >>> parts.count("valid"), parts.count("test"), parts.count("train")
     (100, 100, 800)
     """
-    if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
-        raise RegardError(f"shares of {valid} for valid and {test} for test leave none to train on")
     places = np.unique(np.fromiter((place_of(key, seed) for key in keys), np.uint64))
-    aside = [
-        min(max(round(share * len(places)), 1), most) if share else 0 for share in (test, valid)
-    ]
-    if sum(aside) >= len(places):
-        raise RegardError(
-            f"{len(places)} different examples cannot be split in {1 + sum(n > 0 for n in aside)} "
-            "parts: more are needed"
-        )
+    aside = _aside(len(places), "different examples", test, valid, most)
     edges = [int(places[n]) for n in (aside[0], aside[0] + aside[1])]
     return Split(edges[0] if aside[0] else 0, edges[1] if sum(aside) else 0, seed)
+
+
+def cut(
+    lines: Sequence[Line], valid: float = 0.05, test: float = 0.0, most: int = 2000
+) -> list[tuple[str, Line]]:
+    """Each line of a running text with its part: the end is `test`, what stands before it `valid`.
+
+    >>> [part for part, _ in cut([Line(str(i)) for i in range(5)], valid=0.2, test=0.2)]
+    ['train', 'train', 'train', 'valid', 'test']
+    """
+    aside = _aside(len(lines), "lines", test, valid, most)
+    parts = ["train"] * (len(lines) - sum(aside)) + ["valid"] * aside[1] + ["test"] * aside[0]
+    return list(zip(parts, lines, strict=True))
+
+
+def _aside(count: int, what: str, test: float, valid: float, most: int) -> list[int]:
+    """How many are for test, and how many for valid."""
+    if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
+        raise RegardError(f"shares of {valid} for valid and {test} for test leave none to train on")
+    aside = [min(max(round(share * count), 1), most) if share else 0 for share in (test, valid)]
+    if sum(aside) >= count:
+        raise RegardError(
+            f"{count} {what} cannot be split in {1 + sum(n > 0 for n in aside)} parts: more are "
+            "needed"
+        )
+    return aside
 
 
 def key_of(example: Example) -> str:
@@ -83,10 +105,11 @@ def place_of(key: str, seed: int = 0) -> int:
 
 
 def write_split(
-    folder: Path, examples: Iterable[Example], split: Split, form: str = "tsv"
+    folder: Path, parted: Iterable[tuple[str, Example]], form: str = "tsv"
 ) -> dict[Path, int]:
     """Write each example to the file of its part, and say how many each file holds.
 
+    Examples come with their parts, as `Split.parted` and `cut` give them.
     Pairs, labelled texts and conditioned lines become `train.tsv` (or `.jsonl`, which keeps tabs,
     newlines and several labels), tagged words `train.conll`, plain lines `train.txt`; and so
     `valid` and `test`. The folder appears whole or not at all, and must be new or empty.
@@ -98,7 +121,7 @@ def write_split(
     partial = folder.absolute().parent / f".{folder.absolute().name}.{os.getpid()}.partial"
     try:
         partial.mkdir(parents=True)
-        counts = _write_parts(partial, examples, split, form)
+        counts = _write_parts(partial, parted, form)
         if folder.exists():
             folder.rmdir()
         partial.rename(folder)
@@ -109,15 +132,13 @@ def write_split(
     return {folder / name: counts[name] for name in sorted(counts)}
 
 
-def _write_parts(
-    folder: Path, examples: Iterable[Example], split: Split, form: str
-) -> Counter[str]:
+def _write_parts(folder: Path, parted: Iterable[tuple[str, Example]], form: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
         files: dict[str, TextIO] = {}
-        for example in examples:
+        for part, example in parted:
             ending, header, text = _written(example, form)
-            name = split.part(key_of(example)) + ending
+            name = part + ending
             if name not in files:
                 opened = (folder / name).open("w", encoding="utf-8", newline="\n")
                 files[name] = stack.enter_context(opened)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard.cli import main
 from regard.data import (
     Labelled,
     Line,
@@ -89,7 +90,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, form: str) -> None:
     }
     for number, (reader, examples) in enumerate(kinds.items()):
         split = split_by(map(key_of, examples), valid=0.2, test=0.2)
-        written = write_split(tmp_path / str(number), examples, split, form)
+        written = write_split(tmp_path / str(number), split.parted(examples), form)
         assert sum(written.values()) == 40
         assert {path.stem for path in written} == {"train", "valid", "test"}
         parts = {path.stem: [replace(x, where="") for x in reader(path)] for path in written}
@@ -97,7 +98,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, form: str) -> None:
         assert parts == expected
     conditioned = [Line(f"a {i}", "xy"[i % 2]) for i in range(9)]
     split = split_by(map(key_of, conditioned))
-    (path, _) = write_split(tmp_path / "lines", conditioned, split, form)
+    (path, _) = write_split(tmp_path / "lines", split.parted(conditioned), form)
     found = read_lines(path, text="text", condition="label")
     assert {x.condition for x in found} == {"x", "y"}
 
@@ -107,12 +108,29 @@ def test_nothing_is_overwritten_and_nothing_half_written(tmp_path: Path) -> None
     (tmp_path / "out" / "mine").write_text("x")
     split = split_by("abc")
     with pytest.raises(RegardError, match="holds something else"):
-        write_split(tmp_path / "out", [], split)
+        write_split(tmp_path / "out", [])
     several = [Labelled("a", ("x",)), Labelled("b", ("x", "y"), "f:2")]
     with pytest.raises(RegardError, match="f:2: several labels or none: write jsonl"):
-        write_split(tmp_path / "new", several, split)
+        write_split(tmp_path / "new", split.parted(several))
+    vectors = [Labelled(np.zeros((1, 2)), ("x",), "f:1")]
     with pytest.raises(RegardError, match="vectors are not written"):
-        write_split(tmp_path / "new", [Labelled(np.zeros((1, 2)), ("x",), "f:1")], split)
+        write_split(tmp_path / "new", split.parted(vectors))
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    (path, *_) = write_split(tmp_path / "new", [Pair("a\tb", "c\nd")], split)
+    (path, *_) = write_split(tmp_path / "new", split.parted([Pair("a\tb", "c\nd")]))
     assert "a b\tc d" in path.read_text()
+
+
+def test_running_text_is_cut_and_not_scattered(tmp_path, capsys):
+    lines = [f"line {i}" for i in range(40)]
+    (tmp_path / "text.txt").write_text("\n".join(lines) + "\n")
+    command = ["data", "split", str(tmp_path / "text.txt"), "--task", "language"]
+    assert main([*command, "--out", str(tmp_path / "parts")]) == 0
+    files = [tmp_path / "parts" / f"{part}.txt" for part in ("train", "valid", "test")]
+    assert [file.read_text().splitlines() for file in files] == [
+        lines[:32],
+        lines[32:36],
+        lines[36:],
+    ]
+    assert main([*command, "--valid", "0.6", "--test", "0.5", "--out", str(tmp_path / "no")]) == 2
+    assert "leave none to train on" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
