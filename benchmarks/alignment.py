@@ -24,8 +24,9 @@ from regard.metrics import GoldLinks, alignment_scores, measure, parse_pharaoh
 from regard.metrics.gold import settled
 
 RECURRENT = {"order": "luong", "input_feeding": True}
-TRANSFORMER = {"model": "transformer", "align_loss": 1.0}
-COMMON = {"lowercase": True, "max_tokens": 100, "evaluate_every": 1000, "average": 1}
+TRANSFORMER = {"model": "transformer", "align_loss": 2.0}
+COMMON = {"lowercase": True, "max_tokens": 100, "evaluate_every": 2000, "average": 1}
+COMMON |= {"learning_rate": 2e-3, "schedule": "cosine", "dropout": 0.1}
 
 
 def main() -> None:
@@ -41,7 +42,8 @@ def main() -> None:
     parser.add_argument(
         "--own-erasure", type=float, help="in the links that guide (default: as --erasure)"
     )
-    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--width", type=int, default=256, help="of recurrent models")
+    parser.add_argument("--guided-width", type=int, default=128, help="of guided transformers")
     parser.add_argument("--batch-tokens", type=int, default=2048)
     parser.add_argument(
         "--guided-by",
@@ -144,7 +146,8 @@ def _trained(
         folder = chosen.out / f"{name}.{direction}"
         given = COMMON | options | {"data": [str(file) for file in files]}
         given |= {"steps": chosen.steps} if chosen.steps else {"minutes": chosen.minutes}
-        given |= {"width": chosen.width, "batch_tokens": chosen.batch_tokens}
+        width = chosen.width if links is None else chosen.guided_width
+        given |= {"width": width, "batch_tokens": chosen.batch_tokens}
         if links is not None:
             guide = links if direction == "forward" else _turned_links(links)
             given["alignments"] = str(guide)

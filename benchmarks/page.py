@@ -15,6 +15,7 @@ import argparse
 import json
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -155,7 +156,9 @@ def main() -> None:
             size = {"megabytes": file.stat().st_size / 1e6}
             results[f"regard, {case}"] = {**size, **ours(tab, file, chosen.repeats)}
             print(f"regard, {case}", json.dumps(results[f"regard, {case}"]), flush=True)
-        if not chosen.without_bertviz:
+        if find_spec("bertviz") is None:
+            print("bertviz: left out, it is not installed (see the top of this file)")
+        elif not chosen.without_bertviz:
             tab.close()
             tab = browser.new_page(viewport={"width": 1440, "height": 900})
             if chosen.cdn is not None:

@@ -55,7 +55,8 @@ def add_options(parser: argparse.ArgumentParser, config: type, defaults: Mapping
         options: dict[str, Any] = {"help": told[field.name] + shown, "default": None}
         if kind is bool:
             options["action"] = argparse.BooleanOptionalAction
-            options["help"] = f"{told[field.name]} (default: {'yes' if default else 'no'})"
+            if default is not None:
+                options["help"] = f"{told[field.name]} (default: {'yes' if default else 'no'})"
         elif get_origin(kind) is list:
             options |= {"nargs": "+", "metavar": "FILE"}
         else:

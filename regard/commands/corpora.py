@@ -7,6 +7,8 @@ from typing import Any
 from regard.commands.train import TASKS
 from regard.options import positive
 
+COLUMNS = ("source", "target", "text", "label", "condition")
+
 
 def add(commands: Any) -> None:
     """Add `data` and its verbs."""
@@ -25,7 +27,7 @@ def add(commands: Any) -> None:
     for one, run in ((described, _describe), (parted, _split)):
         one.add_argument("files", nargs="+", metavar="FILE", help="the files of the corpus")
         one.add_argument("--task", required=True, choices=TASKS, help=f"one of {', '.join(TASKS)}")
-        for column in ("source", "target", "text", "label"):
+        for column in COLUMNS:
             one.add_argument(f"--{column}", metavar="NAME", help=f"the column with the {column}")
         one.set_defaults(run=run, parser=one)
     for share in ("valid", "test"):
@@ -45,7 +47,7 @@ def _examples(chosen: argparse.Namespace) -> tuple[list[Any], Any]:
     from regard.tasks.kinds import KINDS
 
     kind, summary = KINDS[chosen.task], Summary()
-    named = {name: getattr(chosen, name) for name in ("source", "target", "text", "label")}
+    named = {name: getattr(chosen, name) for name in COLUMNS} | {"data": chosen.files}
     examples = list(kind.read(make(kind.data, named), resolve(chosen.files), summary))
     summary.require(1, "to look at")
     return examples, summary
@@ -80,7 +82,16 @@ def _split(chosen: argparse.Namespace) -> int:
     print(summary)
     for path, count in write_split(chosen.out, parted, chosen.format).items():
         print(f"{count:>7,} {path}")
+    if chosen.task == "language" and chosen.condition is None and _tables(chosen.files):
+        print("texts alone were written: --condition names a column of labels to keep")
     return 0
+
+
+def _tables(files: list[str]) -> bool:
+    from regard.data import resolve
+    from regard.data.formats import TABLES, form
+
+    return any(form(source, sniff=False) in TABLES for source in resolve(files))
 
 
 def _make(chosen: argparse.Namespace) -> int:

@@ -50,7 +50,6 @@ def _evaluate(chosen: argparse.Namespace) -> int:
     for folder, (run, options) in zip(chosen.folders, loaded, strict=True):
         tell = show.line if not found else lambda line: None
         measured = run.evaluate(chosen.data, tell=tell, **options)
-        keep(run.folder, name, measured, **options)
         found[str(folder)] = measured
     if chosen.json:
         records = [
@@ -59,6 +58,11 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         print(json.dumps(records[0] if len(records) == 1 else records, ensure_ascii=False))
     else:
         print("\n".join(_table(found)))
+    for folder, (run, options) in zip(chosen.folders, loaded, strict=True):
+        try:
+            keep(run.folder, name, found[str(folder)], **options)
+        except RegardError as error:
+            print(f"not kept: {error}", file=sys.stderr)
     return 0
 
 

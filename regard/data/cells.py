@@ -9,7 +9,7 @@ from regard.errors import RegardError
 
 def text_cell(value: object, role: Role, where: str) -> str | None:
     """The text of a cell, stripped; empty if there is none, None if it is too long to be taken."""
-    if value is None:
+    if value is None or (isinstance(value, float) and value != value):  # NaN: missing
         return ""
     if isinstance(value, (bool, int, float)):
         return str(value)

@@ -19,6 +19,10 @@ LANGUAGES = _listed(
 )
 
 
+NUMBERS = ("id", "no")
+"""Languages whose names number rows more often."""
+
+
 @dataclass(frozen=True, slots=True)
 class Role:
     """A part that a column can play: the option that names it, and its usual names."""
@@ -69,7 +73,7 @@ def has_header(cells: Sequence[str], roles: Sequence[Role]) -> bool:
     """
     if any(role.given is not None and role.number is None for role in roles):
         return True
-    names, taken = [_plain(cell) for cell in cells], set[int]()
+    names, taken = _plain(cells), set[int]()
     for role in roles:
         if role.number is not None:
             place = role.number if role.number < len(names) else None
@@ -89,10 +93,14 @@ def by_name(columns: Sequence[str], roles: Sequence[Role], name: str) -> list[in
     for at, role in enumerate(roles):
         if role.given is not None:
             found[at] = _given(columns, role, name)
-    plain = [_plain(column) for column in columns]
+    plain = _plain(columns)
     for at, role in enumerate(roles):
         if at not in found:
             place = _usual(plain, role, set(found.values()))
+            spoken = [i for i, word in enumerate(plain) if word in LANGUAGES]
+            spoken = [i for i in spoken if i not in found.values()]
+            if place in spoken and len(spoken) > len(roles) - len(found):
+                place = None
             left = [i for i in range(len(columns)) if i not in found.values()]
             if place is None and len(left) == len(roles) - len(found) and len(columns) > 1:
                 place = left[0]
@@ -126,8 +134,14 @@ def by_number(width: int, roles: Sequence[Role], name: str) -> list[int]:
     return _distinct(found, roles, [str(i + 1) for i in range(width)], name)
 
 
-def _plain(cell: str) -> str:
-    return cell.strip().lower().replace(" ", "_")
+def _plain(cells: Sequence[str]) -> list[str]:
+    """Names without case; what numbers the rows of a table has none.
+
+    >>> _plain(["ID", "de", "en"]), _plain(["id", "en"])
+    (['', 'de', 'en'], ['id', 'en'])
+    """
+    names = [cell.strip().lower().replace(" ", "_") for cell in cells]
+    return ["" if len(names) > 2 and name in NUMBERS else name for name in names]
 
 
 def _usual(names: Sequence[str], role: Role, taken: set[int]) -> int | None:

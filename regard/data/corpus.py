@@ -1,8 +1,6 @@
 """Corpora larger than memory: tokenised once into Arrow files that are mapped, never loaded."""
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from io import BufferedIOBase
@@ -15,6 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from regard.data.sources import Source
 from regard.errors import RegardError
+from regard.files import write_whole
 
 CHUNK = 2048
 _KEY = b"regard"
@@ -145,22 +144,13 @@ def write(
     The file appears whole or not at all. `facts` is called after the last row; what it returns
     (anything JSON holds, such as the summary of the reading) is kept in the file.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
-    except OSError as error:
-        raise RegardError(f"{path}: cannot be written ({error.strerror or error})") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write(file, iter(rows), {"fingerprint": fingerprint, "chunk": chunk}, facts, path)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        raise RegardError(f"{path}: cannot be written ({error.strerror or error})") from error
-    finally:
-        if os.path.exists(part):
-            os.unlink(part)
+    stored = {"fingerprint": fingerprint, "chunk": chunk}
+
+    def fill(part: Path) -> None:
+        with part.open("wb") as file:
+            _write(file, iter(rows), stored, facts, path)
+
+    write_whole(path, fill)
     return Corpus(path)
 
 

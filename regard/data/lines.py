@@ -45,18 +45,20 @@ def decode(raw: bytes, name: str, number: int, first: bool = False) -> str:
     Traceback (most recent call last):
     regard.errors.RegardError: a.txt:2:4: byte 0xe9 is not UTF-8: convert the file, for example...
     """
+    shift = 0
     if first:
         if raw[:2] in UTF16:
             raise RegardError(f"{name}:1:1: UTF-16 text: convert it with iconv -f UTF-16 -t UTF-8")
-        raw = raw.removeprefix(BOM)
+        shift, raw = len(BOM) * raw.startswith(BOM), raw.removeprefix(BOM)
     nul = raw.find(b"\0")
     if nul >= 0:
-        raise RegardError(f"{name}:{number}:{nul + 1}: NUL byte: is this a text file?")
+        raise RegardError(f"{name}:{number}:{shift + nul + 1}: NUL byte: is this a text file?")
     try:
         return normal(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
+        place = f"{name}:{number}:{shift + error.start + 1}"
         raise RegardError(
-            f"{name}:{number}:{error.start + 1}: byte 0x{raw[error.start]:02x} is not UTF-8: "
+            f"{place}: byte 0x{raw[error.start]:02x} is not UTF-8: "
             "convert the file, for example with iconv -f LATIN1 -t UTF-8"
         ) from error
 

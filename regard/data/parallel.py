@@ -8,7 +8,7 @@ import numpy as np
 from regard.data.cells import text_cells
 from regard.data.columns import SOURCE, TARGET
 from regard.data.examples import Pair
-from regard.data.formats import TABLES, accept, complain_if_empty, form
+from regard.data.formats import ENDINGS, TABLES, accept, complain_if_empty, form
 from regard.data.lines import lines
 from regard.data.sources import Data, Source, resolve
 from regard.data.summary import Summary
@@ -31,7 +31,9 @@ def read_pairs(
     summary = Summary() if summary is None else summary
     sources = resolve(data)
     forms = [form(s) for s in sources]
-    if len(sources) > 1 and len(set(forms)) > 1:
+    endings = {s.suffix for s in sources}
+    if len(set(forms)) > 1 or (len(endings) == 2 and not endings & ENDINGS.keys()):
+        # a text in each of two files, whatever their first lines look like
         forms = [form(s, sniff=False) for s in sources]
     accept(sources, forms, ("text", *TABLES), "pairs: two text files, or a table of both sides")
     if "text" in forms:

@@ -111,8 +111,8 @@ def write_split(
 
     Examples come with their parts, as `Split.parted` and `cut` give them.
     Pairs, labelled texts and conditioned lines become `train.tsv` (or `.jsonl`, which keeps tabs,
-    newlines and several labels), tagged words `train.conll`, plain lines `train.txt`; and so
-    `valid` and `test`. The folder appears whole or not at all, and must be new or empty.
+    newlines and several labels), tagged words `train.conll`, plain lines `train.txt` (or `.jsonl`);
+    and so `valid` and `test`. The folder appears whole or not at all, and must be new or empty.
     """
     if form not in ("tsv", "jsonl"):
         raise RegardError(f"format {form!r}: expected tsv or jsonl")
@@ -159,6 +159,8 @@ def _written(example: Example, form: str) -> tuple[str, str, str]:
         rows = zip(example.words, example.tags, strict=True)
         return ".conll", "", "".join(f"{word}\t{tag}\n" for word, tag in rows) + "\n"
     if isinstance(example, Line) and example.condition is None:
+        if form == "jsonl":
+            return ".jsonl", "", json.dumps({"text": example.text}, ensure_ascii=False) + "\n"
         return ".txt", "", _flat(example.text) + "\n"
     record = _record(example)
     if form == "jsonl":

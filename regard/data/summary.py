@@ -98,12 +98,6 @@ class Summary:
         counts.duplicated += self.seen.add("\t".join(texts))  # type: ignore[arg-type]
         return True
 
-    def too_long(self, where: str) -> None:
-        """Move an example that was kept (its `where`) to the too long ones."""
-        counts = self.of(where.rpartition(":")[0])
-        counts.kept -= 1
-        counts.long += 1
-
     @property
     def total(self) -> Counts:
         """The counts over all files."""

@@ -15,8 +15,9 @@ from torch import nn
 from regard.data import Summary, resolve
 from regard.data.blueprints import KINDS as TOKENIZERS
 from regard.data.builtin import make as built_in
+from regard.data.corpus import fingerprint
 from regard.errors import RegardError, unknown
-from regard.options import at_least, check_names, make
+from regard.options import at_least, check_names, make, share
 from regard.tasks.algorithm import Algorithm
 from regard.tasks.generation import LONGEST_PROMPT, continuations, pieces
 from regard.tasks.kinds import KINDS, Kind
@@ -31,9 +32,23 @@ from regard.trace import Trace
 from regard.training import Position, Progress, RunFolder, TrainingConfig, train
 from regard.training.checkpoints import load_weights, read_tensors
 from regard.training.folder import write_text
+from regard.training.processes import current
 
-SIZES = ("width", "layers", "heads", "queries", "window", "local_width", "max_length")
+SIZES = (
+    "width",
+    "layers",
+    "heads",
+    "queries",
+    "window",
+    "local_width",
+    "max_length",
+    "word_size",
+    "feed_forward",
+    "character_features",
+)
 """Options of models that count something there must be one of."""
+COUNTS = ("characters", "ngrams", "experts")
+"""Options of models that may be 0."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +205,11 @@ class Run:
 
 def _encodable(text: Any) -> Any:
     """The text without lone surrogates, which no file can hold; an array as it is."""
-    return text.encode("utf-8", "replace").decode("utf-8") if isinstance(text, str) else text
+    if isinstance(text, str):
+        return text.encode("utf-8", "replace").decode("utf-8")
+    if text is None or isinstance(text, int | float):
+        raise ValueError(f"expected a text, got {text!r}")
+    return text
 
 
 def _line(found: Prediction) -> Prediction:
@@ -223,10 +242,13 @@ def _check_values(kind: Kind, data: Any, model: Any) -> None:
     if getattr(data, "tokenizer", TOKENIZERS[0]) not in TOKENIZERS:
         raise RegardError(unknown("tokenizer", data.tokenizer, TOKENIZERS))
     at_least(model, **{name: 1 for name in SIZES if hasattr(model, name)})
+    at_least(model, **{name: 0 for name in COUNTS if hasattr(model, name)})
+    share(model, "dropout")
     name = "max_tokens" if hasattr(data, "max_tokens") else "window_tokens"
     longest = getattr(data, name, 0)
     parts = [getattr(model, part, None) for part in ("model", "encoder", "decoder")]
-    if "transformer" in parts and longest >= model.max_length:
+    placed = "transformer" in parts or (model.attention == "location" and name == "max_tokens")
+    if placed and longest >= model.max_length:
         raise RegardError(f"option max_length: expected more than {name}, which is {longest}")
     kind.check(data, model)
     try:
@@ -253,22 +275,47 @@ def train_run(
     with folder.begin({"task": task, **parts}, defaults) as known:
         if known:
             tell(f"going on with the run in {folder.path}")
-        if not folder.prepared.exists():
-            try:
-                folder.data.mkdir(exist_ok=True)
-                told = KINDS[task].prepare(data, folder.data, training.seed)
-            except OSError as error:
-                raise RegardError(f"{folder.data}: {error.strerror or error}") from error
-            except (RegardError, KeyboardInterrupt):
-                if not known:
-                    folder.abandon()
-                raise
-            write_text(folder.prepared, json.dumps({"read": told}, ensure_ascii=False))
-            tell(told)
-        prepared = KINDS[task].load(data, model, folder.data)
-        if KINDS[task].corpora:
-            prepared = with_corpora(prepared, folder.data)
-        return folder, train(prepared, training, folder, report=report, stop=stop)
+        try:
+            _prepare(task, data, folder, training.seed, tell)
+            prepared = KINDS[task].load(data, model, folder.data)
+            if KINDS[task].corpora:
+                prepared = with_corpora(prepared, folder.data)
+            return folder, train(prepared, training, folder, report=report, stop=stop)
+        except BaseException:
+            # what is wrong with it would be wrong with the folder for ever
+            if not known and not folder.learnt:
+                folder.abandon()
+            raise
+
+
+def _prepare(
+    task: str, data: Any, folder: RunFolder, seed: int, tell: Callable[[str], None]
+) -> None:
+    """Read the data into the folder, unless that was done; say what was read."""
+    files = _fingerprint(data)
+    if folder.prepared.exists():
+        if files is None or folder.fingerprint() in (None, files) or not current().first:
+            return
+        if folder.learnt:
+            tell("the files of the data have changed: the run goes on with what it read then")
+            return
+    try:
+        folder.prepared.unlink(missing_ok=True)
+        folder.data.mkdir(exist_ok=True)
+        told = KINDS[task].prepare(data, folder.data, seed)
+    except OSError as error:
+        raise RegardError(f"{folder.data}: {error.strerror or error}") from error
+    write_text(folder.prepared, json.dumps({"read": told, "files": files}, ensure_ascii=False))
+    tell(told)
+
+
+def _fingerprint(data: Any) -> str | None:
+    """What would change if the files of the data did; None if that cannot be known."""
+    named = [getattr(data, name, None) for name in ("data", "valid", "alignments", "vectors")]
+    try:
+        return fingerprint(source for names in named if names for source in resolve(names))
+    except RegardError:  # a file that is gone is none that is needed
+        return None
 
 
 def load(path: str | PathLike[str]) -> Run:

@@ -95,7 +95,9 @@ class MultiHead(nn.Module):
         if min(heads, key_heads) < 1:
             raise ValueError(f"heads are at least 1; got heads {heads} and key_heads {key_heads}")
         if head_size is None and width % heads:
-            raise ValueError(f"{heads} heads do not divide a width of {width}: give head_size")
+            raise ValueError(
+                f"{heads} heads do not divide a width of {width}: choose others, or give head_size"
+            )
         if heads % key_heads:
             raise ValueError(f"{heads} query heads cannot share {key_heads} key heads evenly")
         if positions not in POSITIONS:

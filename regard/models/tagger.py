@@ -53,7 +53,7 @@ class TaggerConfig:
     dropout: float = 0.5
     """Share of features dropped in training."""
     max_length: int = 1024
-    """The longest sentence, in words."""
+    """How many words attention by location knows."""
 
 
 class Tagger(nn.Module):

@@ -82,6 +82,7 @@ KINDS: dict[str, Kind] = {
         tagging.read,
         tagging.prepare,
         tagging.load,
+        check=tagging.check,
     ),
     "algorithm": Kind(
         algorithm.AlgorithmData,

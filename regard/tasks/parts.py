@@ -48,9 +48,14 @@ class Parts(Generic[E]):
         return chain(self.train(), self.valid()) if self.aside else self.train()
 
     def write(
-        self, folder: Path, rows: Callable[[Iterable[E]], Iterator[Row]], chunk: int = CHUNK
+        self,
+        folder: Path,
+        rows: Callable[[Iterable[E]], Iterator[Row]],
+        chunk: int = CHUNK,
+        left_out: Callable[[], str] = str,
     ) -> None:
-        """Write both parts as corpora, `chunk` rows at a time, or say that there are none."""
+        """Write both parts as corpora, `chunk` rows at a time, or say that there are none, and why:
+        `left_out` tells what `rows` did not take."""
         for name, part, purpose in (
             (TRAIN, self.train, "train on"),
             (VALID, self.valid, "validate with"),
@@ -58,7 +63,7 @@ class Parts(Generic[E]):
             made = iter(rows(part()))
             first = next(made, None)
             if first is None:
-                raise RegardError(f"nothing is left to {purpose}: {self.told()}")
+                raise RegardError(f"nothing is left to {purpose}: {noted(self.told(), left_out())}")
             write(folder / name, chain([first], made), chunk=chunk)
 
 
@@ -85,7 +90,11 @@ def parts(task: str, data: Named, read: Read[E], seed: int, *, running: bool = F
     first = _Reader(read, data, resolve(data.data))
     if data.valid is not None:
         second = _Reader(read, data, resolve(data.valid))
-        return Parts(first, second, lambda: f"{first}; for validation {second}", aside=False)
+
+        def told() -> str:
+            return noted(str(first), f"for validation {second}" if second.summary.files else "")
+
+        return Parts(first, second, told, aside=False)
     if running:
         return _cut(first)
     try:

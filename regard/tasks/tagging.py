@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.data import Labels, Source, Summary, Tagged, read_tagged
 from regard.data.batches import in_order, pad, pad_vectors, shuffled
 from regard.data.corpus import CHUNK, Corpus
-from regard.data.tags import parse_tag, scheme, to_bio
+from regard.data.tags import marks_spans, parse_tag, scheme, to_bio
 from regard.data.tokenizer import UNK, Tokenizer
 from regard.data.vectors import KeptVectors
 from regard.errors import RegardError
@@ -162,7 +162,7 @@ class Tagging:
 
     def score(self, model: nn.Module, examples: Sequence[Tagged]) -> Evaluation:
         """Entity F1 (or accuracy, for tags that mark no spans), by length too."""
-        gold = [_bio(example.tags) for example in examples]
+        gold = [_bio(example) for example in examples]
         for example, tags in zip(examples, gold, strict=True):
             frames.fit(example.words, self.features, example.where)
             for tag in tags:
@@ -300,7 +300,7 @@ def prepare(data: TaggingData, folder: Path, seed: int) -> str:
     else:
         frames.save_size(folder, features)
         told = f"vectors of {features} numbers"
-    labels = Labels.of(tag for e in found.known() for tag in _bio(e.tags))
+    labels = Labels.of(_tags(found.known()))
     found.write(
         folder,
         lambda examples: _rows(examples, labels, features),
@@ -309,6 +309,15 @@ def prepare(data: TaggingData, folder: Path, seed: int) -> str:
     Labels.of(letters).save(folder / "characters.json")
     labels.save(folder / "labels.json")
     return noted(found.told(), told)
+
+
+def check(data: TaggingData, config: TaggerConfig) -> None:
+    """Whether attention by location knows as many words as are read at once."""
+    if config.attention == "location" and config.max_length < STRETCH:
+        raise RegardError(
+            f"option max_length: expected {STRETCH} or more where attention goes by location, "
+            f"got {config.max_length}"
+        )
 
 
 def load(data: TaggingData, config: TaggerConfig, folder: Path) -> Tagging:
@@ -331,7 +340,7 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     for example in examples:
         frames.fit(example.words, features, example.where)
-        tags = [labels.number(tag, example.where) for tag in _bio(example.tags)]
+        tags = [labels.number(tag, example.where) for tag in _bio(example)]
         stretches = zip(_stretches(example.words), _stretches(tags), strict=True)
         for some, theirs in stretches:
             yield {"tags": theirs, "words": some if features is not None else json.dumps(some)}
@@ -345,8 +354,29 @@ def _stretches(whole: Any) -> list[Any]:
     return [whole[i : i + STRETCH] for i in range(0, len(whole), STRETCH)]
 
 
-def _bio(tags: Sequence[str]) -> tuple[str, ...]:
-    return tuple(tags) if scheme(tags) == "plain" and set(tags) != {"O"} else to_bio(tags)
+def _bio(example: Tagged) -> tuple[str, ...]:
+    tags = example.tags
+    try:
+        return tuple(tags) if scheme(tags) == "plain" and set(tags) != {"O"} else to_bio(tags)
+    except RegardError as error:
+        raise RegardError(f"{example.where}: {error}") from error
+
+
+def _tags(examples: Iterable[Tagged]) -> Iterator[str]:
+    """The tags of all examples, which are of one kind: marks of spans, or tags of words."""
+    first: dict[bool, tuple[str, str]] = {}
+    for example in examples:
+        tags = _bio(example)
+        for tag in dict.fromkeys(tags):
+            if tag != "O":
+                first.setdefault(marks_spans(tag), (tag, example.where))
+        if len(first) == 2:
+            (tag, where), (mark, _) = first[False], first[True]
+            raise RegardError(
+                f"{where}: tag {tag!r} beside tags such as {mark!r}: expected O, B-kind or I-kind "
+                "in all files, or in none"
+            )
+        yield from tags
 
 
 def _words(example: Tagged) -> list[str]:

@@ -225,11 +225,18 @@ def prepare(data: TranslationData, folder: Path, seed: int) -> str:
     target = _learn(lambda: (pair.target for pair in found.train()), data)
     long = [0]
     most, guided = data.max_tokens, data.alignments is not None
-    found.write(folder, lambda pairs: _rows(pairs, source, target, most, long, guided))
+
+    def left_out() -> str:
+        return f"{long[0]:,} of these pairs, over {most} tokens, were left out" if long[0] else ""
+
+    found.write(
+        folder,
+        lambda pairs: _rows(pairs, source, target, most, long, guided),
+        left_out=left_out,
+    )
     source.save(folder / "source.json")
     target.save(folder / "target.json")
-    left = f"{long[0]} pairs over {data.max_tokens} tokens were left out" if long[0] else ""
-    return noted(found.told(), source.note, target.note, left)
+    return noted(found.told(), source.note, target.note, left_out())
 
 
 def load(data: TranslationData, config: TranslatorConfig, folder: Path) -> Translation:

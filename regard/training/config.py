@@ -1,5 +1,6 @@
 """How a model is trained: budget, optimiser, schedule, and how often it is looked at."""
 
+import math
 from dataclasses import dataclass
 
 from regard.errors import RegardError, unknown
@@ -59,6 +60,11 @@ class TrainingConfig:
         at_least(self, epochs=1, steps=1, batch_tokens=1, accumulate=1, warmup=0, weight_decay=0)
         at_least(self, evaluate_every=1, patience=1, average=1, save_every=1, seed=0)
         at_least(self, learning_rate=0, label_smoothing=0)
+        for name in ("learning_rate", "weight_decay"):
+            if not math.isfinite(getattr(self, name)):
+                raise RegardError(f"option {name}: expected a number, got {getattr(self, name)}")
+        if self.seed >= 2**63:
+            raise RegardError(f"option seed: expected less than 2^63, got {self.seed}")
         for name in ("clip", "minutes"):
             value = getattr(self, name)
             if value is not None and not value > 0:

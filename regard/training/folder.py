@@ -70,6 +70,19 @@ class RunFolder:
         """What was read, in words; there as soon as all of the data is."""
         return self.data / "prepared.json"
 
+    @property
+    def learnt(self) -> bool:
+        """Whether there is anything to lose: a saved state, or weights."""
+        return self.model.exists() or any(self.state.glob("*.safetensors"))
+
+    def fingerprint(self) -> str | None:
+        """What the files of the data were known by when they were read; None if that is unknown."""
+        try:
+            found = json.loads(self.prepared.read_text("utf-8"))["files"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return found if isinstance(found, str) else None
+
     def config(self) -> dict[str, Any]:
         """What the run was started with."""
         try:
@@ -154,9 +167,10 @@ class RunFolder:
             yield known
 
     def abandon(self) -> None:
-        """Take back what `begin` and the preparation of the data made."""
-        shutil.rmtree(self.data, ignore_errors=True)
-        for name in (CONFIG, LOCK):
+        """Take back all that a run made which learnt nothing."""
+        for folder in (self.data, self.state, self.checkpoints, self.path / "tensorboard"):
+            shutil.rmtree(folder, ignore_errors=True)
+        for name in (CONFIG, LOCK, self.metrics.name):
             (self.path / name).unlink(missing_ok=True)
         with suppress(OSError):
             self.path.rmdir()

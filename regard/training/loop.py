@@ -128,6 +128,10 @@ def _state(
     return found
 
 
+ABSURD = 1e4
+"""A loss that no model has which learns."""
+
+
 def _better(score: float, known: float | None) -> bool:
     return known is None or score > known or math.isnan(known)
 
@@ -249,9 +253,21 @@ class _Run:
         progress = replace(progress, loss=position.loss_sum / max(1, position.loss_count))
         if self.processes.first:
             with looking(self.model), torch.random.fork_rng(devices=[]):
-                progress = replace(progress, evaluation=self.task.evaluate(self.model))
+                progress = replace(progress, evaluation=self._evaluated(progress))
             position = self._judged(position, progress, due)
         return Position(**self.processes.told(asdict(position))), progress
+
+    def _evaluated(self, progress: Progress) -> Evaluation:
+        try:
+            return self.task.evaluate(self.model)
+        except (ValueError, RuntimeError) as error:
+            if progress.loss < ABSURD:
+                raise
+            raise RegardError(
+                f"step {progress.position.step}: the loss is {progress.loss}, and nothing can be "
+                f"predicted: lower --learning-rate, which is {self.config.learning_rate:g}, or "
+                "raise --warmup"
+            ) from error
 
     def _judged(self, position: Position, progress: Progress, due: bool) -> Position:
         """How far the run is after an evaluation; only the first process asks.

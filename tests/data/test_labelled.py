@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.data import Labelled, Labels, Summary, read_labelled
+from regard.data import Labels, Summary, read_labelled
 from regard.errors import RegardError
 
 
@@ -122,16 +122,6 @@ def test_one_line_is_too_few_to_train_on(tmp_path: Path) -> None:
     assert json.loads(json.dumps(summary.as_dict()))["total"]["kept"] == 1
 
 
-def test_too_long_for_the_model_is_counted_later() -> None:
-    summary = Summary()
-    example = Labelled("x", ("y",), "a.tsv:1")
-    summary.admit("a.tsv", "x", "y")
-    summary.too_long(example.where)
-    assert str(summary) == "1 read, 1 too long, 0 kept"
-    with pytest.raises(RegardError, match="nothing to learn from"):
-        summary.require()
-
-
 def test_labels_keep_their_order_and_refuse_new_ones(tmp_path: Path) -> None:
     labels = Labels.of(["b", "10", "2", "O", "a", "b", "nan"])
     assert labels.names == ("O", "2", "10", "a", "b", "nan")
@@ -156,3 +146,16 @@ def test_an_array_without_a_vector_counts_as_empty(tmp_path: Path) -> None:
     found = list(read_labelled(tmp_path / "a.tsv", summary=summary))
     assert [len(example.text) for example in found] == [2, 3]
     assert (summary.total.read, summary.total.empty, summary.total.kept) == (3, 1, 2)
+
+
+def test_a_long_cell_of_a_csv_is_read(tmp_path: Path) -> None:
+    long = "x " * 100_000
+    (tmp_path / "a.csv").write_text(f'text,label\n"{long}",a\n{long},b\n')
+    assert [len(x.text) for x in read_labelled(tmp_path / "a.csv")] == [len(long) - 1] * 2
+
+
+def test_a_missing_value_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": NaN, "label": "a"}\n{"text": "b", "label": NaN}\n')
+    with pytest.raises(RegardError, match=r"a.jsonl:2: no label"):
+        list(read_labelled(tmp_path / "a.jsonl", summary=(summary := Summary())))
+    assert summary.total.empty == 1

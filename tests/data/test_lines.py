@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.data import lines as module
-from regard.data.lines import cut_lines, lines
+from regard.data.lines import BOM, cut_lines, decode, lines
 from regard.data.sources import Source
 from regard.errors import RegardError
 
@@ -95,3 +95,9 @@ def test_a_cut_falls_on_a_space_and_never_inside_a_character(tmp_path: Path) -> 
 def test_bytes_that_are_no_text(tmp_path: Path, content: bytes, message: str) -> None:
     with pytest.raises(RegardError, match=message):
         list(lines(source(tmp_path, content)))
+
+
+def test_the_byte_of_an_error_counts_the_mark_before_it():
+    for wrong, what in ((b"\xff", "0xff"), (b"\0", "NUL")):
+        with pytest.raises(RegardError, match=f"a:1:5: .*{what}"):
+            decode(BOM + b"a" + wrong, "a", 1, first=True)

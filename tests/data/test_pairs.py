@@ -206,3 +206,31 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
     found = list(read_labelled("hf:imdb", text="de"))
     assert [x.labels for x in found] == [("pos",), ("pos",)]
+
+
+def test_what_numbers_rows_is_no_language(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,de,en\n1,Ein Haus,A house\n")
+    (tmp_path / "b.jsonl").write_text('{"id": 1, "translation": {"de": "Ein", "en": "A"}}\n')
+    (tmp_path / "c.tsv").write_text("id\ten\nrumah\thouse\n")
+    assert [(p.source, p.target) for p in read_pairs(tmp_path / "a.csv")] == [
+        ("Ein Haus", "A house")
+    ]
+    assert [(p.source, p.target) for p in read_pairs(tmp_path / "b.jsonl")] == [("Ein", "A")]
+    assert [(p.source, p.target) for p in read_pairs(tmp_path / "c.tsv")] == [("rumah", "house")]
+
+
+def test_three_languages_are_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("de,en,fr\nEin,A,Un\n")
+    with pytest.raises(RegardError, match=r"a.csv:1: which column is the source\?"):
+        list(read_pairs(tmp_path / "a.csv"))
+    with pytest.raises(RegardError, match="which column is the target"):
+        list(read_pairs(tmp_path / "a.csv", source="de"))
+    (pair,) = read_pairs(tmp_path / "a.csv", source="de", target="fr")
+    assert (pair.source, pair.target) == ("Ein", "Un")
+
+
+def test_two_texts_with_tabs_are_two_texts(tmp_path: Path) -> None:
+    (tmp_path / "t.en").write_text("a\tb\nc\td\n")
+    (tmp_path / "t.fr").write_text("A\tB\nC\tD\n")
+    found = list(read_pairs([tmp_path / "t.en", tmp_path / "t.fr"]))
+    assert [(pair.source, pair.target) for pair in found] == [("a\tb", "A\tB"), ("c\td", "C\tD")]

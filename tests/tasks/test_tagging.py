@@ -12,6 +12,7 @@ import torch
 
 import regard
 from regard.cli import main
+from regard.errors import RegardError
 from regard.models import Tagger, TaggerConfig
 from regard.training.checkpoints import read_tensors
 
@@ -154,3 +155,12 @@ def test_label_smoothing_spreads_a_share_over_all_tags(crf):
     found = model.double().loss(logits, tags, lengths, 0.3)
     assert found.item() == pytest.approx(expected / 13)
     assert model.loss(logits, tags, lengths).item() != pytest.approx(expected / 13)
+
+
+def test_tags_of_words_among_marks_of_spans_name_their_place(tmp_path):
+    (tmp_path / "a.conll").write_text("Paul B-PER\nruns O\n\nAnna B-PER\nsits O\n")
+    (tmp_path / "b.conll").write_text("dog NN\nruns VB\n\ncat NN\nsits VB\n")
+    data = [str(tmp_path / name) for name in ("a.conll", "b.conll")]
+    with pytest.raises(RegardError, match=r"b.conll:\d+: tag 'NN' beside tags such as 'B-PER'"):
+        regard.train("tag", data, out=tmp_path / "run", steps=1)
+    assert not (tmp_path / "run").exists()

@@ -258,3 +258,34 @@ def test_a_finished_run_is_left_as_it_is(tmp_path):
     assert (out / "model.safetensors").stat().st_mtime_ns == before
     assert_same(everything(out), expected)
     assert load(out)(["the film"])[0] in ("0", "1")
+
+
+def test_a_run_that_learnt_nothing_leaves_no_folder(tmp_path):
+    """Whatever was wrong after the data was read, the corrected command works in the same place."""
+    from regard import RegardError
+
+    data, out = write_data(tmp_path, "translation"), tmp_path / "run"
+    links = tmp_path / "links"
+    links.write_text("0-0\n" * 30)
+    options = OPTIONS["translation"] | {"data": data, "alignments": str(links), "steps": 1}
+    with pytest.raises(RegardError, match="option align_head"):
+        train_run("translation", options | {"align_head": 9}, out)
+    assert not out.exists()
+    train_run("translation", options, out)
+    assert (out / "model.safetensors").exists()
+
+
+def test_data_that_changed_is_told_or_read_again(tmp_path):
+    (path,) = write_data(tmp_path, "classify")
+    options, out, told = OPTIONS["classify"] | {"data": [path]}, tmp_path / "run", []
+    train_run("classify", options | {"steps": 2}, out)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("one more\t1\n")
+    train_run("classify", options | {"steps": 4}, out, tell=told.append)
+    assert any("files of the data have changed" in line for line in told)
+    for name in ("model.safetensors", "state"):  # as if it had been killed before it learnt
+        kept = out / name
+        shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
+    told.clear()
+    train_run("classify", options | {"steps": 4}, out, tell=told.append)
+    assert any(line.startswith("31 read") for line in told)
