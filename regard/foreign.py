@@ -40,6 +40,9 @@ def from_transformers(
     given = _by_name(model, inputs, tokenizer)
     with torch.no_grad(), _eager(model):
         output = model(**given, output_attentions=True, return_dict=True)
+    texts = max((len(v) for v in given.values() if isinstance(v, torch.Tensor)), default=1)
+    if not 0 <= row < texts:
+        raise ValueError(f"row {row}: the batch has {texts} texts, counted from 0")
     real = _real(model, given, row)
     both = any(output.get(name) for name in ("encoder_attentions", "decoder_attentions"))
     found: list[Look] = []
@@ -73,6 +76,10 @@ def _by_name(model: Any, inputs: Any, tokenizer: Any) -> dict[str, Any]:
         inputs = tokenizer(inputs, return_tensors="pt")
     if not isinstance(inputs, Mapping):
         inputs = {"input_ids": torch.atleast_2d(torch.as_tensor(inputs))}
+    inputs = {
+        name: torch.as_tensor(value) if isinstance(value, list | tuple) else value
+        for name, value in inputs.items()
+    }
     given = {
         name: value.to(model.device) if isinstance(value, torch.Tensor) else value
         for name, value in inputs.items()

@@ -103,13 +103,18 @@ def from_arrays(
     >>> len(looks), looks[-1].layer, looks[-1].head
     (6, 1, 2)
     """
-    matrix = np.asarray(weights, dtype=np.float64)
+    matrix = np.asarray(_numbers(weights), dtype=np.float64)
     if matrix.ndim != 2:
         raise ValueError(
             f"a look is one matrix [queries, keys]; got weights of shape {list(matrix.shape)}: "
             f"make a look of each layer and head"
         )
     return Look(matrix, tuple(queries), tuple(keys), name, layer, head, asking, asked)
+
+
+def _numbers(weights: Any) -> Any:
+    """What numpy can read: a tensor without its gradient, in a type that numpy knows."""
+    return weights.detach().cpu().double() if hasattr(weights, "detach") else weights
 
 
 def from_transformers(

@@ -146,3 +146,8 @@ def test_a_look_of_arrays_is_one_matrix():
     assert (look.layer, look.head, look.asking, look.asked) == (2, 1, "x", "y")
     with pytest.raises(ValueError, match=r"\[2, 3, 4\]: make a look of each layer and head"):
         from_arrays(np.zeros((2, 3, 4)), ["a"] * 3, ["b"] * 4)
+
+
+def test_a_look_of_a_tensor_at_hand():
+    weights = torch.tensor([[0.25, 0.75]], dtype=torch.bfloat16, requires_grad=True)
+    assert from_arrays(weights, ["a"], ["b", "c"]).weights.tolist() == [[0.25, 0.75]]

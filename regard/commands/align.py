@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from regard.commands.piping import EXITS, told_cut
+from regard.commands.piping import EXITS, number, told_cut
 from regard.errors import RegardError
 
 
@@ -52,13 +52,13 @@ def add(commands: Any) -> None:
     )
     where.add_argument(
         "--threshold",
-        type=float,
+        type=number,
         default=0.1,
         help="the least weight of links that cover and above make (default: 0.1)",
     )
     where.add_argument(
         "--erasure",
-        type=float,
+        type=number,
         default=0.0,
         metavar="WEIGHT",
         help="count beside attention what words lose when a source word is erased: slower, often "
@@ -95,7 +95,10 @@ def _align(chosen: argparse.Namespace) -> int:
 
     run = load(chosen.folder)
     translator(run)
-    both = None if chosen.both is None else load(chosen.both)
+    both = None
+    if chosen.both is not None:
+        both = load(chosen.both)
+        translator(both)
     pairs = read_all(run, chosen.data, chosen.source, chosen.target)
     if both is not None:
         check_opposite(run, both, pairs)
@@ -141,8 +144,9 @@ def _check(chosen: argparse.Namespace) -> None:
         raise RegardError("--symmetrize: expected with --both, a run of the opposite direction")
     if (chosen.dev is None) != (chosen.dev_gold is None):
         raise RegardError("--dev and --dev-gold: expected both, or neither")
-    if not chosen.erasure >= 0:
-        raise RegardError(f"--erasure {chosen.erasure}: expected 0 or more")
+    for name in ("erasure", "threshold"):
+        if not getattr(chosen, name) >= 0:
+            raise RegardError(f"--{name} {getattr(chosen, name)}: expected 0 or more")
     for name in ("layer", "head"):
         value = getattr(chosen, name)
         if not (value == "auto" or value.isdecimal() or (name, value) == ("head", "mean")):
@@ -152,19 +156,21 @@ def _check(chosen: argparse.Namespace) -> None:
 
 def _measure_hypothesis(chosen: argparse.Namespace) -> int:
     from regard.inference.pairs import read_all, read_links
-    from regard.metrics.gold import settled
+    from regard.metrics.gold import padded, settled
 
     pairs = None
     if chosen.data is not None:
         pairs = read_all(None, chosen.data, chosen.source, chosen.target)
-    gold = _gold(chosen.gold, pairs, chosen.indexed_from, chosen.reverse_gold)
-    raw = read_links(chosen.hypothesis)
+    lengths = None if pairs is None else _lengths(pairs)
+    raw, known = read_links(chosen.hypothesis), read_links(chosen.gold)
+    longest = max(len(raw.sentences), len(known.sentences), len(lengths or ()))
+    raw, known = padded(raw, longest), padded(known, longest)
+    gold = settled(known, lengths, first=chosen.indexed_from, turned=chosen.reverse_gold)
     if len(raw.sentences) != len(gold):
         raise RegardError(
             f"{chosen.hypothesis} has links for {len(raw.sentences):,} pairs but {chosen.gold} "
             f"for {len(gold):,}: expected one line a pair"
         )
-    lengths = None if pairs is None else _lengths(pairs)
     found = settled(
         raw,
         lengths,

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from regard.commands.piping import lines_of
 from regard.commands.progress import Live
 from regard.errors import RegardError
 from regard.options import positive
@@ -87,7 +88,12 @@ def _explain(chosen: argparse.Namespace) -> int:
 def _texts(run: Any, chosen: argparse.Namespace) -> int:
     from regard.inference.explanations import explain
 
-    texts = [chosen.text] if chosen.text is not None else list(_lines(chosen.input))
+    if chosen.json and chosen.output is not None:
+        raise RegardError("option --output: not with --json, which gives all outputs")
+    texts = [chosen.text]
+    if chosen.text is None:
+        with lines_of(chosen.input) as lines:
+            texts = list(lines)
     show = _progress()
     for number, text in enumerate(texts):
         show(number, len(texts))
@@ -98,20 +104,12 @@ def _texts(run: Any, chosen: argparse.Namespace) -> int:
             continue
         if number:
             print()
-        print("\n".join(_pictured(found, chosen.output, chosen.looks)))
+        try:
+            print("\n".join(_pictured(found, chosen.output, chosen.looks)))
+        except RegardError as error:
+            place = "" if chosen.text is not None else f"{chosen.input}:{number + 1}: "
+            raise RegardError(f"{place}{error}") from error
     return 0
-
-
-def _lines(name: str) -> Iterator[str]:
-    from regard.data.lines import decode
-
-    try:
-        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise RegardError(f"{name}: cannot be read ({error.strerror})") from error
-    lines = raw.split(b"\n")
-    for number, line in enumerate(lines[:-1] if not lines[-1] else lines, 1):
-        yield decode(line.removesuffix(b"\r"), name, number, number == 1)
 
 
 def _pictured(found: Any, output: int | None, looks: bool) -> list[str]:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from regard.commands.piping import EXITS, SAMPLING, add_sampling, as_line, lines_of, told_cut
+from regard.commands.piping import EXITS, SAMPLING, add_sampling, as_line, lines_of, once, told_cut
 from regard.commands.use import AT_ONCE, paired
 from regard.errors import RegardError
 from regard.options import positive
@@ -126,6 +126,7 @@ def _pairs(
     files = chosen.data
     if len(files) > (2 if run.name == "translation" else 1):
         raise RegardError(f"option --data: {len(files)} files, expected fewer. See --help")
+    once(*files)
     if run.name == "language" or len(files) == 2:
         if chosen.source is not None or chosen.target is not None:
             raise RegardError("--source and --target: expected with one table of both")
@@ -156,6 +157,7 @@ def _rows(
 def _cells(name: str, roles: list[Any]) -> Iterator[tuple[str, str]]:
     from regard.data.cells import text_cells
     from regard.data.formats import TABLES, accept, form
+    from regard.data.lines import normal
     from regard.data.sources import resolve
     from regard.data.tables import table
 
@@ -167,6 +169,8 @@ def _cells(name: str, roles: list[Any]) -> Iterator[tuple[str, str]]:
             one, other = text_cells(values, roles, where)
             if one is None or other is None:
                 raise RegardError(f"{where}: too long to be read")
+            if values and one and other:  # as they stand there, with blanks at their ends
+                one, other = (normal(v) if isinstance(v, str) else str(v) for v in values)
             yield one, other
 
 

@@ -54,6 +54,12 @@ def add_sampling(parser: ArgumentParser) -> None:
 SAMPLING = ("temperature", "top_k", "top_p", "repetition_penalty", "seed")
 
 
+def once(*names: str | None) -> None:
+    """Refuse to read two things from one standard input."""
+    if names.count("-") > 1:
+        raise RegardError("standard input (-) can be read once: name a file for the other")
+
+
 @contextmanager
 def lines_of(name: str) -> Iterator[Iterator[str]]:
     """The lines of a file, or of standard input for "-"; of what they unpack to, if gzipped."""

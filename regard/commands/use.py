@@ -15,6 +15,7 @@ from regard.commands.piping import (
     as_line,
     lines_of,
     number,
+    once,
     told_cut,
     write_lines,
 )
@@ -132,6 +133,7 @@ def _predict(chosen: argparse.Namespace) -> int:
         options["tokens"] = True
     if chosen.batch_size:
         options["batch_size"] = chosen.batch_size
+    once(chosen.input, chosen.prefix)
     if chosen.markup:
         return _predict_markup(chosen, run, options)
     with ExitStack() as stack:
@@ -141,9 +143,8 @@ def _predict(chosen: argparse.Namespace) -> int:
             prefixes = stack.enter_context(lines_of(chosen.prefix))
             pairs = paired(lines, prefixes, (chosen.input, chosen.prefix))
         remarks = Remarks(run, chosen.prefix)
-        cut = write_lines(
-            chosen.output, lambda stream: _write(stream, run, pairs, options, chosen.json, remarks)
-        )
+        write = _Writer(run, options, chosen.json, remarks, chosen.input)
+        cut = write_lines(chosen.output, lambda stream: write(stream, pairs))
     remarks.tell()
     return told_cut(cut)
 
@@ -182,27 +183,48 @@ def paired(
         yield line, other
 
 
-def _write(
-    stream: Any,
-    run: Any,
-    pairs: Iterator[tuple[str, str | None]],
-    options: dict[str, Any],
-    everything: bool,
-    remarks: Remarks,
-) -> int:
-    """Write one line a prediction, and count the inputs that were cut."""
-    cut = 0
-    while some := list(islice(pairs, AT_ONCE)):
-        texts = [text for text, _ in some]
+class _Writer:
+    """Writes one line a prediction, and counts the inputs that were cut."""
+
+    def __init__(
+        self, run: Any, options: dict[str, Any], everything: bool, remarks: Remarks, name: str
+    ) -> None:
+        self._run, self._options, self._everything = run, options, everything
+        self._remarks, self._name = remarks, name
+
+    def __call__(self, stream: Any, pairs: Iterator[tuple[str, str | None]]) -> int:
+        cut, before = 0, 0
+        while some := list(islice(pairs, AT_ONCE)):
+            if some[0][1] is not None:
+                self._remarks.unknown([str(prefix) for _, prefix in some])
+            for (text, _), found in zip(some, self._located(some, before), strict=True):
+                cut += found.cut
+                if "force" in self._options and "tokens" in found.details:
+                    self._remarks.unwritten(self._options["force"], found.details["tokens"])
+                record = {"input": text, "output": found.output, "cut": found.cut, **found.details}
+                line = as_line(record) if self._everything else found.output
+                stream.write(line.encode("utf-8", "replace") + b"\n")
+            stream.flush()
+            before += len(some)
+        return cut
+
+    def _located(self, some: list[tuple[str, str | None]], before: int) -> list[Any]:
+        """Predictions of some lines, or an error that names the first line which has none."""
+        try:
+            return self._predicted(some)
+        except RegardError as error:
+            if str(error).startswith("option "):
+                raise
+            if len(some) == 1:
+                raise RegardError(f"{self._name}:{before + 1}: {error}") from error
+            half = len(some) // 2
+            self._located(some[:half], before)
+            self._located(some[half:], before + half)
+            raise
+
+    def _predicted(self, some: list[tuple[str, str | None]]) -> list[Any]:
+        options = self._options
         if some[0][1] is not None:
             options = options | {"prefixes": [prefix for _, prefix in some]}
-            remarks.unknown(options["prefixes"])
-        for text, found in zip(texts, run.predict(texts, **options), strict=True):
-            cut += found.cut
-            if "force" in options and "tokens" in found.details:
-                remarks.unwritten(options["force"], found.details["tokens"])
-            record = {"input": text, "output": found.output, "cut": found.cut, **found.details}
-            line = as_line(record) if everything else found.output
-            stream.write(line.encode("utf-8", "replace") + b"\n")
-        stream.flush()
-    return cut
+        found: list[Any] = self._run.predict([text for text, _ in some], **options)
+        return found

@@ -55,6 +55,7 @@ def build(kind: str, model: models.Model, lowercase: bool) -> Tokenizer:
     if kind == "word":
         tokenizer.normalizer = normalizers.Sequence([*first, *_glue()])
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        tokenizer.decoder = unglued()
     elif kind == "character":
         tokenizer.normalizer = normalizers.Sequence(first)
         tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
@@ -72,6 +73,13 @@ def build(kind: str, model: models.Model, lowercase: bool) -> Tokenizer:
             joined = [decoders.ByteLevel(), decoders.Strip(" ", 1, 0)]
             tokenizer.decoder = decoders.Sequence(joined)
     return tokenizer
+
+
+def unglued() -> decoders.Decoder:
+    """Words with spaces between them, but for the marks that are glued to one."""
+    spaced = decoders.WordPiece(prefix=GLUE, cleanup=False)
+    glue = [decoders.Replace(f"{GLUE} ", ""), decoders.Replace(GLUE, "")]
+    return decoders.Sequence([spaced, decoders.Fuse(), *glue])
 
 
 def recognise(tokenizer: Tokenizer) -> tuple[str, bool]:

@@ -20,6 +20,7 @@ from regard.data.blueprints import (
     plain,
     recognise,
     train,
+    unglued,
 )
 from regard.errors import RegardError
 from regard.files import write_text
@@ -63,6 +64,8 @@ class Tokenizer:
         if wrong:
             raise ValueError(f"{wrong[0]} is not token {SPECIAL.index(wrong[0])}")
         self.kind, self.lowercase = recognise(inner)
+        if self.kind == "word":
+            inner.decoder = unglued()  # which files of earlier versions lack
         self.note = note
         self._plain = plain(self.lowercase)
 
@@ -119,8 +122,7 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of some tokens; `<pad>`, `<bos>` and `<eos>` are left out."""
         shown = [int(i) for i in ids if int(i) not in (PAD, BOS, EOS)]
-        text = self._inner.decode(shown, skip_special_tokens=False)
-        return text.replace(f" {GLUE}", "").replace(f"{GLUE} ", "") if self.kind == "word" else text
+        return self._inner.decode(shown, skip_special_tokens=False)
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The texts of several rows of tokens."""

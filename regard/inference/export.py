@@ -12,7 +12,7 @@ from torch import Tensor
 from regard import __version__
 from regard.data.tokenizer import BOS, EOS, PAD, UNK
 from regard.errors import RegardError, unknown
-from regard.files import write_text, write_whole
+from regard.files import PART, write_text, write_whole
 from regard.inference.graphs import Graph, graphs_of
 from regard.inference.runs import Run
 from regard.layers import CRF
@@ -73,6 +73,8 @@ def export(run: Run, to: str = "onnx", out: Path | None = None) -> list[Path]:
     written = [*made, *_copied(run, folder), *_field(run, folder)]
     graphs = {name: graph for name, (graph, _) in made.items()}
     record = _described(run, graphs, written)
+    for old in _ours(folder) - {folder / name for name in written}:
+        old.unlink(missing_ok=True)  # of another run that was exported here
     write_text(folder / "export.json", json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     return [folder / name for name in [*written, "export.json"]]
 
@@ -83,7 +85,17 @@ def _not_a_run(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise RegardError(f"{folder}: is not a folder: choose another --out")
     if folder.exists() and any(folder.iterdir()) and not (folder / "export.json").exists():
-        raise RegardError(f"{folder}: holds something else: choose another --out")
+        known = _ours(folder)  # those of an export that did not come to its end
+        ended = not any(path.suffix in (".onnx", PART) for path in known)
+        if ended or any(path not in known for path in folder.iterdir()):
+            raise RegardError(f"{folder}: holds something else: choose another --out")
+
+
+def _ours(folder: Path) -> set[Path]:
+    """The files of a folder that an export writes, but for the description."""
+    names = {f"{name}.json" for name in (*WORDS, "config")} | {"crf.npz"}
+    graphs = {f"{name}.onnx" for name in ("model", "start", "encoder", "decoder_step")}
+    return {path for path in folder.iterdir() if path.name in names | graphs or path.suffix == PART}
 
 
 def _write(path: Path, data: bytes) -> None:

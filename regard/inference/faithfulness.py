@@ -34,6 +34,8 @@ from regard.tasks.kinds import KINDS
 SHARES = (0.05, 0.1, 0.2, 0.5)
 GRADIENTS = ("gradient", "gradient × input", "integrated gradients")
 METHODS = ("attention", "attention rollout", *GRADIENTS, "leave-one-out")
+FEW = 10
+"""With fewer texts than these no interval means much."""
 RANDOM = 5
 """Random rankings of the words of a text."""
 
@@ -159,7 +161,9 @@ def faithfulness(
         flipped,
         distance.measured("total variation", seed),
         against,
-        verdict(measured, against, flipped, alike=all(np.isnan(m.value) for m in agreed.values())),
+        verdict(measured, against, flipped, alike=all(np.isnan(m.value) for m in agreed.values()))
+        if texts_read >= FEW
+        else f"{texts_read} text{'s' * (texts_read > 1)} cannot tell: {FEW} or more are needed.",
     )
 
 

@@ -24,6 +24,9 @@ def read_all(
     for pair in read_pairs(data, source, target, summary):
         found += [Pair("", "")] * (summary.total.read - 1 - len(found))
         found.append(pair)
+    for name, counts in summary.files.items():
+        if counts.long:
+            raise RegardError(f"{name}: {counts.long} pairs of lines over 1 MiB: shorten them")
     return found + [Pair("", "")] * (summary.total.read - len(found))
 
 

@@ -109,6 +109,8 @@ def ask(run: Run, text: str, *, erase: str | None = None, every: bool = False) -
     if getattr(run.task, "features", None) is not None:
         raise RegardError(f"{run.folder.path}: reads vectors, which have no words to explain by")
     text = text.encode("utf-8", "replace").decode("utf-8")
+    if not text.strip():
+        return None
     network = twin(run.model)
     with torch.no_grad():
         if isinstance(run.task, Classification):

@@ -15,6 +15,10 @@ from regard.metrics.alignment import GoldLinks, Link, parse_pharaoh
 _NAACL = re.compile(r"(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.eE+-]+)?", re.ASCII)
 
 
+MOST = 10_000_000
+"""Pairs of a file; a larger number is a slip."""
+
+
 class Gold(NamedTuple):
     """A file of links as it stands there: not yet counted from 0, and where each pair stands."""
 
@@ -55,6 +59,8 @@ def _naacl(rows: Sequence[str], name: str) -> Gold:
         sentence = int(parts[1])
         if sentence == 0:
             raise RegardError(f"{name}:{number}: sentence 0: NAACL files count sentences from 1")
+        if sentence > MOST:
+            raise RegardError(f"{name}:{number}: sentence {parts[1]}: expected {MOST:,} at most")
         sure, possible = links.setdefault(sentence, (set(), set()))
         (possible if parts[4] == "P" else sure).add((int(parts[2]), int(parts[3])))
         places[sentence] = number
@@ -66,6 +72,15 @@ def _naacl(rows: Sequence[str], name: str) -> Gold:
         [GoldLinks(frozenset(sure), frozenset(sure | possible)) for sure, possible in found],
         [places.get(sentence, 0) for sentence in count],
         naacl=True,
+    )
+
+
+def padded(gold: Gold, pairs: int) -> Gold:
+    """With nothing for the last of so many pairs: NAACL files leave out pairs without links."""
+    missing = max(0, pairs - len(gold.sentences)) if gold.naacl else 0
+    empty = GoldLinks(frozenset(), frozenset())
+    return gold._replace(
+        sentences=[*gold.sentences, *[empty] * missing], places=[*gold.places, *[0] * missing]
     )
 
 
@@ -86,10 +101,7 @@ def settled(
         turned: whether the file has the target word first.
         option: how the user may say `first`.
     """
-    sentences = gold.sentences
-    if lengths is not None and gold.naacl and len(sentences) < len(lengths):
-        empty = GoldLinks(frozenset(), frozenset())  # pairs without links are not in such files
-        sentences = [*sentences, *[empty] * (len(lengths) - len(sentences))]
+    sentences = padded(gold, len(lengths or ())).sentences
     if lengths is not None and len(sentences) != len(lengths):
         raise RegardError(
             f"{gold.name} has links for {len(sentences):,} pairs but there are {len(lengths):,}: "

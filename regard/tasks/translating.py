@@ -95,6 +95,11 @@ class Decoding:
 
     def __post_init__(self) -> None:
         at_least(self, beam=1, nbest=1, coverage=0, temperature=0, top_k=1)
+        for name, limit in (("length_penalty", 10), ("coverage", 1000)):
+            if not abs(getattr(self, name)) <= limit:
+                raise RegardError(
+                    f"option {name}: expected {limit} at most, got {getattr(self, name)}"
+                )
         if self.nbest > self.beam and not self.drawn:
             raise RegardError(f"option nbest: expected {self.beam} at most, the width of the beam")
         for name in ("top_p", "repetition_penalty"):

@@ -325,6 +325,10 @@ def test_bad_links_to_train_with(links, words, tmp_path, capsys, monkeypatch):
             "align {ahead} --both {free} --data {aa} {bb}",
             "on the same data, in the same order): expected a run of the opposite direction",
         ),
+        ("align --hypothesis {huge} --gold {huge}", "huge:2: sentence 99999999999: expected"),
+        ("align {ahead} --data {aa} {bb} --erasure inf", "--erasure: expected a number"),
+        ("align {ahead} --data {aa} {bb} --threshold -1", "--threshold -1.0: expected 0 or more"),
+        ("align {ahead} --data {long} {aa}", "1 pairs of lines over 1 MiB: shorten them"),
     ],
 )
 def test_bad_use_is_one_line(command, words, folder, tmp_path, capsys):
@@ -332,9 +336,11 @@ def test_bad_use_is_one_line(command, words, folder, tmp_path, capsys):
     (tmp_path / "far").write_text("1-1\n")
     (tmp_path / "out").write_text("7-1\n")
     (tmp_path / "word").write_text("sun\n")
+    (tmp_path / "huge").write_text("1 1 1\n99999999999 1 1\n")
+    (tmp_path / "long").write_text("sun " * 300_000 + "\n" + "sun\n" * 39)
     names = {name: folder / name for name in ("ahead", "free")}
     names |= {ending: folder / f"test.{ending}" for ending in ("aa", "bb", "gold")}
-    names |= {name: tmp_path / name for name in ("short", "far", "out", "word")}
+    names |= {name: tmp_path / name for name in ("short", "far", "out", "word", "huge", "long")}
     assert main(command.format(**names).split()) == 2
     error = capsys.readouterr().err
     assert words in error
@@ -355,3 +361,13 @@ def test_goals_and_loss_by_hand():
     assert guided_loss(weights, torch.zeros(2, 3, 4, dtype=torch.float64)) == 0
     given, wanted = (torch.autograd.grad(x, weights, retain_graph=True)[0] for x in (loss, by_hand))
     torch.testing.assert_close(given, wanted / 2)
+
+
+def test_pairs_that_an_naacl_file_leaves_out_have_no_links(tmp_path, capsys):
+    (tmp_path / "gold").write_text("1 1 1 S\n2 1 1 S\n3 1 1 S\n")
+    (tmp_path / "found").write_text("1 1 1\n")
+    files = ["--hypothesis", str(tmp_path / "found"), "--gold", str(tmp_path / "gold")]
+    assert main(["align", *files, "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["recall"]["value"] == pytest.approx(1 / 3)
+    assert scores["precision"]["value"] == 1

@@ -339,7 +339,10 @@ def test_penalties_do_what_they_say():
         ("--nbest 2", "option --nbest: expected with --json"),
         ("--json --beam 2 --nbest 3", "option nbest: expected 2 at most"),
         ("--force 2", 'expected pins such as "2:0,1 5:4"'),
-        ("--force 0:9", "no word 9 to look at"),
+        ("--force 0:9", "in.txt:1: no word 9 to look at"),
+        ("--length-penalty 400", "regard: option length_penalty: expected 10 at most"),
+        ("--coverage 1e300", "option coverage: expected 1000 at most"),
+        ("--input - --prefix -", "standard input (-) can be read once"),
         ("--top-p 1.5", "option top_p: expected above 0 and at most 1"),
         ("--temperature nan", "argument --temperature: expected a number"),
         ("--temperature -1", "option temperature: expected 0 or more"),
@@ -393,3 +396,27 @@ def test_one_line_for_each_hostile_line(tmp_path):
         written = (tmp_path / "out.txt").read_bytes()
         assert written.count(b"\n") == len(HOSTILE)
         assert len(written.decode().splitlines()) == len(HOSTILE)
+
+
+def test_the_line_that_cannot_be_predicted_is_named(tmp_path, capsys):
+    run = translator("bahdanau")
+    (tmp_path / "in.txt").write_text("dog cat bird\n" * 9 + "dog\n" + "cat big tree\n" * 4)
+    command = ["predict", str(run.folder.path), "--input", str(tmp_path / "in.txt")]
+    assert main([*command, "--beam", "1", "--force", "0:2"]) == 2
+    assert "in.txt:10: no word 2 to look at" in capsys.readouterr().err
+
+
+def test_a_score_does_not_depend_on_the_kind_of_table(tmp_path, capsys):
+    run = translator("bahdanau")
+    pairs = [("dog cat", "GOD TAC "), ("big", " GIB")]
+    (tmp_path / "a.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+    (tmp_path / "b.jsonl").write_text(
+        "".join(json.dumps({"source": s, "target": t}) + "\n" for s, t in pairs)
+    )
+    (tmp_path / "c.csv").write_text("source,target\n" + "".join(f"{s},{t}\n" for s, t in pairs))
+    found = []
+    for name in ("a.tsv", "b.jsonl", "c.csv"):
+        assert main(["score", str(run.folder.path), "--data", str(tmp_path / name)]) == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] == found[1] == found[2]
+    assert found[0].count("\n") == 2

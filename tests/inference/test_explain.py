@@ -1,5 +1,6 @@
 """Explanations against finite differences, brute force, captum and sums by hand."""
 
+import gzip
 import json
 import shutil
 import sys
@@ -420,6 +421,7 @@ def test_a_report_that_cannot_be_kept_has_been_printed(tmp_path, capsys, monkeyp
         (["--input", "nowhere.txt"], "nowhere.txt: cannot be read"),
         (["--text", "fine", "--output", "4"], "there are outputs 0 to 0"),
         (["--text", "fine", "--words"], "not allowed with"),
+        (["--text", "fine", "--json", "--output", "0"], "option --output: not with --json"),
     ],
 )
 def test_bad_use_is_one_line(given, words, reviews, capsys):
@@ -434,3 +436,12 @@ def test_every_attribution_fits_its_side(reviews):
     assert {len(one.values) for one in found.attributions} == {1}
     assert explain(reviews[0], " \t").attributions == ()
     assert explain(reviews[0], "\ud800 lovely").output == "+"
+
+
+def test_texts_come_as_to_every_command(reviews, tmp_path, capsys):
+    (tmp_path / "in.gz").write_bytes(gzip.compress(b"lovely\n \nfine \0\n", mtime=0))
+    command = ["explain", str(reviews[0].folder.path), "--input", str(tmp_path / "in.gz")]
+    assert main(command) == 0
+    assert capsys.readouterr().out.count("nothing to explain") == 1
+    assert main([*command, "--output", "3"]) == 2
+    assert "in.gz:1: --output 3: there are outputs 0 to 0" in capsys.readouterr().err

@@ -327,6 +327,30 @@ def test_a_machine_with_a_memory_elsewhere_says_the_same(addressing, tmp_path, d
     assert {path.name for path in folder.iterdir()} == {*record["files"], "export.json"}
 
 
+def test_words_come_out_without_their_glue(tmp_path, documented):
+    (tmp_path / "text.txt").write_text("Hello, world. It's (very) nice.\n" * 20)
+    options = OPTIONS["language"] | {"tokenizer": "word", "steps": 40, "dropout": 0.0}
+    made = regard.train("language", tmp_path / "text.txt", out=tmp_path / "run", **options)
+    assert main(["export", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 0
+    found = documented["write_on"](tmp_path / "out", "Hello,")
+    assert [found] == made(["Hello,"], temperature=0.0, limit=20)
+    assert "\uffed" not in found
+
+
+def test_nothing_of_another_run_is_left(tmp_path):
+    data, out = write_data(tmp_path, "tag"), tmp_path / "out"
+    for name, crf in (("a", True), ("b", False)):
+        options = OPTIONS["tag"] | {"steps": 2, "average": 1, "crf": crf}
+        regard.train("tag", data, out=tmp_path / name, **options)
+        assert main(["export", str(tmp_path / name), "--out", str(out)]) == 0
+        assert (out / "crf.npz").exists() == crf
+    (out / "export.json").unlink()  # as if it had been killed
+    assert main(["export", str(tmp_path / "a"), "--out", str(out)]) == 0
+    (out / "mine.txt").write_text("x")
+    (out / "export.json").unlink()
+    assert main(["export", str(tmp_path / "a"), "--out", str(out)]) == 2
+
+
 def test_the_folder_describes_itself(exported):
     task, _, folder = exported
     record = json.loads((folder / "export.json").read_text("utf-8"))
