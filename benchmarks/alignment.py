@@ -17,7 +17,7 @@ from regard.data import Pair
 from regard.inference import Run, load, train_run
 from regard.inference.agreement import choose_both
 from regard.inference.alignments import align, soft
-from regard.inference.extraction import argmax
+from regard.inference.extraction import argmax, mutual
 from regard.inference.pairs import read_all, read_links, turned
 from regard.inference.symmetrize import AGREE, SYMMETRIZATIONS, agree
 from regard.metrics import GoldLinks, alignment_scores, measure, parse_pharaoh
@@ -122,8 +122,10 @@ def _add_runs(
     forward = [argmax(weights) for weights in ahead]
     backward = [{(s, t) for t, s in argmax(weights)} for weights in back]
     _add_joined(rows, name, forward, backward)
-    agreed = [argmax(agree(*both)) for both in zip(ahead, back, strict=True)]
-    rows.add(f"{name}, {AGREE}", agreed)
+    agreed = [agree(*both) for both in zip(ahead, back, strict=True)]
+    for extract in (argmax, mutual):
+        links = [extract(weights) for weights in agreed]
+        rows.add(f"{name}, {AGREE}, {extract.__name__}", links)
 
 
 def _add_joined(rows: Rows, name: str, forward: list[Any], backward: list[Any]) -> None:
