@@ -161,8 +161,9 @@ class Language:
             state = resumed(model, len(piece.tokens), carried)
             output, state = model(piece.tokens, state)
             carried = carry(model, state)
-            losses.append(float(next_token_loss(output.logits, piece.targets, 0.0)))
-            counts.append(self.count(piece))
+            for logits, targets in zip(output.logits, piece.targets, strict=True):
+                losses.append(float(next_token_loss(logits[None], targets[None], 0.0)))
+                counts.append(int((targets != 0).sum()))
         words = sum(len(line.split()) + 1 for line in lines)
         size = sum(len(line.encode()) + 1 for line in lines)
         tokens = np.array(counts, dtype=np.float64)
