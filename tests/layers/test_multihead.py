@@ -248,7 +248,7 @@ def test_state_dict_round_trip_and_nothing_remembered() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"heads": 4}, "4 heads do not divide a width of 15: give head_size"),
+        ({"heads": 4}, "4 heads do not divide a width of 15: choose others, or give head_size"),
         ({"heads": 0}, "heads are at least 1; got heads 0 and key_heads 0"),
         ({"key_heads": 2}, "3 query heads cannot share 2 key heads evenly"),
         ({"key_heads": 0}, "heads are at least 1; got heads 3 and key_heads 0"),
