@@ -55,7 +55,6 @@ def build(kind: str, model: models.Model, lowercase: bool) -> Tokenizer:
     if kind == "word":
         tokenizer.normalizer = normalizers.Sequence([*first, *_glue()])
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        tokenizer.decoder = unglued()
     elif kind == "character":
         tokenizer.normalizer = normalizers.Sequence(first)
         tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")

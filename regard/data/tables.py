@@ -10,7 +10,8 @@ from regard.data.lines import LINE_LIMIT, lines
 from regard.data.sources import Source
 from regard.errors import RegardError, unknown
 
-csv.field_size_limit(2 * LINE_LIMIT)  # a field may be as long as a line; lines() minds these
+# a field may be as long as a line, whose length `lines` minds
+csv.field_size_limit(max(csv.field_size_limit(), 2 * LINE_LIMIT))
 Row = tuple[str, "tuple[object, ...] | None"]
 """Where a row stands, and the values of the roles in order: none in an empty row, None if the row
 is too long to be taken."""

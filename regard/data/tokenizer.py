@@ -65,7 +65,7 @@ class Tokenizer:
             raise ValueError(f"{wrong[0]} is not token {SPECIAL.index(wrong[0])}")
         self.kind, self.lowercase = recognise(inner)
         if self.kind == "word":
-            inner.decoder = unglued()  # which files of earlier versions lack
+            inner.decoder = unglued()  # here, since files of earlier versions lack it
         self.note = note
         self._plain = plain(self.lowercase)
 
