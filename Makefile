@@ -6,29 +6,45 @@ INPUTS := pyproject.toml constraints.txt setup.py $(wildcard regard/attention/ke
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
 
-.PHONY: demo test lint format docs bench clean
+.PHONY: help quick demo test lint format docs bench lock clean
 
-demo: $(VENV)/base.stamp
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+quick: $(VENV)/dev.stamp ## what a change usually touches, in two minutes: lint and the fast tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" tests
+
+demo: $(VENV)/base.stamp ## train, evaluate and draw from nothing
 	$(BIN)/regard demo --out demo
 
-test: $(VENV)/dev.stamp $(VENV)/browser.stamp
+test: $(VENV)/dev.stamp $(VENV)/browser.stamp ## all tests, with coverage
 	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
 
-lint: $(VENV)/dev.stamp
+lint: $(VENV)/dev.stamp ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(VENV)/dev.stamp
+format: $(VENV)/dev.stamp ## fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/docs.stamp
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+docs: $(VENV)/docs.stamp ## build the site into site/; a warning is an error
+	@rm -rf site
+	$(BIN)/zensical build --strict --clean
+	$(BIN)/python scripts/check_site.py
 
-bench: $(VENV)/bench.stamp
+bench: $(VENV)/bench.stamp ## time and memory of attention beside other libraries
 	$(BIN)/python benchmarks/attention.py
+
+lock: $(VENV)/dev.stamp ## write requirements.lock and docs/licences.md from what is installed
+	$(INSTALL) uv
+	$(BIN)/python scripts/lock_dependencies.py
+	$(BIN)/python scripts/list_licences.py
 
 $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
@@ -57,5 +73,5 @@ $(VENV)/bench.stamp: $(INPUTS) | $(VENV)/pyvenv.cfg
 	$(INSTALL) -e ".[bench]"
 	@touch $@
 
-clean:
-	rm -rf $(VENV) build site *.egg-info
+clean: ## remove .venv and everything that was built
+	rm -rf $(VENV) .cache build dist site *.egg-info

@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from regard.data import Pair
-from regard.inference import Run, load, train_run
-from regard.inference.agreement import choose_both
-from regard.inference.alignments import align, soft
-from regard.inference.extraction import argmax, mutual
-from regard.inference.pairs import read_all, read_links, turned
-from regard.inference.symmetrize import AGREE, SYMMETRIZATIONS, agree
-from regard.metrics import GoldLinks, alignment_scores, measure, parse_pharaoh
-from regard.metrics.gold import settled
+from regard.inference import Run, load
+from regard.inference.align.alignments import align, word_weights
+from regard.inference.align.choose_head import choose_heads
+from regard.inference.align.extract_links import argmax, mutual
+from regard.inference.align.read_pairs import read_every_pair, read_links, reverse_pairs
+from regard.inference.align.symmetrize import AGREE, SYMMETRIZATIONS, agree
+from regard.metrics import GoldLinks, alignment_metrics, measure, parse_pharaoh
+from regard.metrics.gold import zero_based_links
+from regard.training.run import train_run
 
 RECURRENT = {"order": "luong", "input_feeding": True}
 TRANSFORMER = {"model": "transformer", "align_loss": 2.0}
@@ -57,13 +58,15 @@ def main() -> None:
     chosen.out.mkdir(parents=True, exist_ok=True)
 
     train = _train_files(chosen)
-    test = read_all(None, [str(chosen.data / f"test.{end}") for end in chosen.endings])
+    test = read_every_pair(None, [str(chosen.data / f"test.{end}") for end in chosen.endings])
     lengths = [(len(pair.source.split()), len(pair.target.split())) for pair in test]
-    gold = settled(read_links(str(chosen.data / "test.gold")), lengths, first=chosen.indexed_from)
+    gold = zero_based_links(
+        read_links(str(chosen.data / "test.gold")), lengths, first=chosen.indexed_from
+    )
     rows = Rows(gold)
     known = None if chosen.no_eflomal else _eflomal(chosen, train, test, rows)
     runs = _trained(chosen, train, "recurrent", RECURRENT)
-    places = choose_both(*runs, list(_some(train, 500)))
+    places = choose_heads(*runs, list(_some(train, 500)))
     for erasure in sorted({0.0, chosen.erasure}):
         name = "recurrent" + (f" with erasure {erasure:g}" if erasure else "")
         _add_runs(rows, name, runs, test, places, erasure)
@@ -83,7 +86,7 @@ def main() -> None:
 def _own(chosen: argparse.Namespace, train: list[Path], runs: tuple[Run, Run]) -> Iterator[str]:
     """The links that the first pass finds in the training pairs."""
     pairs = list(_some(train, None))
-    ahead, back = choose_both(*runs, pairs[:500])
+    ahead, back = choose_heads(*runs, pairs[:500])
     weight = chosen.erasure if chosen.own_erasure is None else chosen.own_erasure
     found = align(runs[0], pairs, ahead, both=(runs[1], back), symmetrize=AGREE, erasure=weight)
     return map(str, found)
@@ -99,7 +102,7 @@ class Rows:
         )
 
     def add(self, name: str, found: Sequence[Collection[tuple[int, int]]]) -> None:
-        tallies = alignment_scores([set(links) for links in found], self.gold)
+        tallies = alignment_metrics([set(links) for links in found], self.gold)
         told = {key: measure(tally) for key, tally in tallies.items()}
         cells = [f"{told['aer'].value:.3f} [{told['aer'].low:.3f}, {told['aer'].high:.3f}]"]
         cells += [f"{told[key].value:.3f}" for key in ("precision", "recall")]
@@ -117,8 +120,10 @@ def _add_runs(
     places: tuple[Any, ...],
     erasure: float,
 ) -> None:
-    ahead = [weights for weights, _ in soft(runs[0], test, places[0], erasure)]
-    back = [weights for weights, _ in soft(runs[1], turned(test), places[1], erasure)]
+    ahead = [weights for weights, _ in word_weights(runs[0], test, places[0], erasure)]
+    back = [
+        weights for weights, _ in word_weights(runs[1], reverse_pairs(test), places[1], erasure)
+    ]
     forward = [argmax(weights) for weights in ahead]
     backward = [{(s, t) for t, s in argmax(weights)} for weights in back]
     _add_joined(rows, name, forward, backward)
@@ -153,7 +158,7 @@ def _trained(
         if links is not None:
             guide = links if direction == "forward" else _turned_links(links)
             given["alignments"] = str(guide)
-        train_run("translation", given, folder, tell=lambda line: None)
+        train_run("translation", given, folder, log=lambda line: None)
         runs.append(load(folder))
     return runs[0], runs[1]
 

@@ -22,7 +22,7 @@ import torch
 from contestants import CONTESTANTS, Additive, Dot, Problem, solvers
 
 import regard
-from regard.attention import native
+from regard.attention import additive_native as native
 
 TRAINING = Additive(32, 40, 50, backward=True)
 GROWING = (1024, 2048, 4096, 8192, 16384)
@@ -88,7 +88,7 @@ def compare(
 
 def table(problem: Problem, results: dict[str, Measured | str], limit: float) -> Iterator[str]:
     yield f"\n### {problem}\n"
-    yield "| who | median ms | quartiles | repeats | peak MB | of the limit |"
+    yield "| implementation | median ms | quartiles | repeats | peak MB | of the limit |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
     for name, result in results.items():
         who = name.split(": ", 1)[1]
@@ -230,13 +230,13 @@ def main() -> None:
         cells += [f"{n / 1e6:.1f} (×{r:.2f})" for n, r in zip(grown[1:], ratios, strict=True)]
         print(f"| {family} |", *(f"{cell} |" for cell in cells), flush=True)
         verdicts.append(
-            bar(f"memory, {family}, at most times as much a doubling", max(ratios), 2.5)
+            bar(f"memory, {family}, largest growth per doubling of T", max(ratios), 2.5)
         )
 
     microseconds = overhead() * 1e6
-    verdicts.append(bar("a call of attend over SDPA's, µs", microseconds, 25))
+    verdicts.append(bar("overhead of a call of attend over SDPA, µs", microseconds, 25))
     cost = regard_import.median - torch_import.median
-    verdicts.append(bar("import regard over import torch, s", cost, 0.3))
+    verdicts.append(bar("import regard after import torch, s", cost, 0.3))
     print("\n### Bars\n", *verdicts, sep="\n")
     print(f"\n{time.perf_counter() - start:.0f} s in all; load now {os.getloadavg()[0]:.1f}")
     sys.exit(any(verdict.startswith("MISS") for verdict in verdicts))

@@ -19,9 +19,9 @@ from typing import Any
 import torch
 
 from regard.attention.positions import sinusoids
-from regard.data.tokenizer import BOS, EOS, PAD, SPECIAL, UNWRITTEN
+from regard.data.tokenizers.tokenizer import BOS, EOS, NEVER_GENERATED, PAD, SPECIAL
 from regard.models import Translator, TranslatorConfig
-from regard.search import PerSentence, beam, greedy, power, without
+from regard.search import PerSentence, beam, forbid_tokens, greedy, power
 
 Sources = list[list[int]]
 Decode = Callable[[Sources, int], list[list[int]]]
@@ -114,7 +114,7 @@ def _regard(model: Translator, tokens: int) -> Decode:
         chances, after, weights = model.step(fed, plain, need_weights=False)
         return chances, after._replace(source=state.source), weights
 
-    endless = without(step, [*UNWRITTEN, EOS])
+    endless = forbid_tokens(step, [*NEVER_GENERATED, EOS])
 
     @torch.no_grad()
     def decode(batch: Sources, width: int) -> Sources:
@@ -198,7 +198,7 @@ def _marian(model: Translator, tokens: int) -> Decode:
             do_sample=False,
             min_new_tokens=tokens,
             max_new_tokens=tokens,
-            suppress_tokens=[*UNWRITTEN, EOS],
+            suppress_tokens=[*NEVER_GENERATED, EOS],
             length_penalty=1.0,
         )
         return [row[1 : 1 + tokens] for row in made.tolist()]
@@ -231,7 +231,7 @@ def _ctranslate2(model: Translator, tokens: int) -> Decode:
             beam_size=width,
             min_decoding_length=tokens,
             max_decoding_length=tokens,
-            suppress_sequences=[[names[token]] for token in (*UNWRITTEN, EOS)],
+            suppress_sequences=[[names[token]] for token in (*NEVER_GENERATED, EOS)],
         )
         number = {name: i for i, name in enumerate(names)}
         return [[number[name] for name in one.hypotheses[0]] for one in made]

@@ -18,8 +18,8 @@ import torch
 
 import regard
 from regard.commands.explain import report
-from regard.data.builtin import write
-from regard.inference.faithfulness import faithfulness, read_texts
+from regard.corpora import write_corpus
+from regard.inference.explain.faithfulness import faithfulness, read_texts
 
 MODELS = {
     "weighted pooling of words": {"encoder": "none"},
@@ -48,7 +48,7 @@ def main() -> None:
 
 def _corpora(data: Path, folder: Path) -> list[tuple[str, list[str], str]]:
     """Name, training files and test file of each corpus."""
-    made = write("classify", folder / "made", 4000).files
+    made = write_corpus("sentiment", folder / "made", 4000).files
     sst2 = data / "sst2"
     return [
         ("built-in", [str(file) for file in made["train"]], str(made["test"][0])),

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- learning begins -->", "<!-- learning ends -->"
-COLUMNS = ("run", "score", "goal", "minutes of training", "processor minutes", "threads")
+COLUMNS = ("run", "metric", "goal", "minutes of training", "processor minutes", "threads")
 COLUMNS += ("parameters", "command")
 HEAD = f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}"
 

@@ -136,7 +136,7 @@ def tanh_per_second() -> float:
 
 def kernel_tanh_per_second() -> float | None:
     """Of the C kernel's own tanh on numbers that stay in the cache, on as many threads as torch."""
-    from regard.attention import native
+    from regard.attention import additive_native as native
 
     if not native.available():
         return None

@@ -10,11 +10,15 @@ import argparse
 import resource
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from regard.data.builtin import KINDS
-from regard.inference import load, train_run
-from regard.models.machine import MODELS
+from regard.corpora.algorithms import ALGORITHMS
+from regard.inference import load
+from regard.models import AlgorithmConfig
+from regard.options import choices
+from regard.training.run import train_run
+
+MODELS = choices(get_type_hints(AlgorithmConfig)["model"])
 
 COLUMNS = ("kind", "model", "parameters", "updates", "minutes", "CPU minutes", "trained", "longer")
 
@@ -45,7 +49,7 @@ def _cpu() -> float:
 def main() -> None:
     """Print a row as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
+    parser.add_argument("--kinds", nargs="+", default=list(ALGORITHMS), choices=ALGORITHMS)
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--out", type=Path, default=Path("runs/memory_tasks"))
     parser.add_argument("--seed", type=int, default=1)

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import Page, Route, sync_playwright
 
-from regard.looks import Look
-from regard.show import page, trace_of
+from regard.show import render_page, trace_from_looks
 from regard.trace import Trace
+from regard.trace.look import Look
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -52,7 +52,7 @@ def weights(layers: int, heads: int, tokens: int) -> np.ndarray:
 
 def trace(numbers: np.ndarray) -> Trace:
     words = tuple(f"word{i}" for i in range(numbers.shape[-1]))
-    return trace_of(
+    return trace_from_looks(
         *(
             Look(numbers[layer, head], words, words, "self", layer, head, "text", "text")
             for layer in range(numbers.shape[0])
@@ -152,7 +152,7 @@ def main() -> None:
         }
         for case, given in cases.items():
             file = folder / "page.html"
-            file.write_text(page(trace(given)), encoding="utf-8")
+            file.write_text(render_page(trace(given)), encoding="utf-8")
             size = {"megabytes": file.stat().st_size / 1e6}
             results[f"regard, {case}"] = {**size, **ours(tab, file, chosen.repeats)}
             print(f"regard, {case}", json.dumps(results[f"regard, {case}"]), flush=True)

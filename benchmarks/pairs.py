@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from regard.data.builtin import make
+from regard.corpora import make_corpus
 from regard.inference import load
-from regard.metrics import Measured, accuracy, measure
+from regard.metrics import Measurement, accuracy, measure
 
 CONTEXT, SUM = 0.95, 0.60
 """Bars: the least that pooling with context gets right, and the most that the sum does."""
@@ -42,9 +42,9 @@ TRIALS = (
 )
 
 
-def both_right(run: Path) -> tuple[Measured, Measured, int]:
+def both_right(run: Path) -> tuple[Measurement, Measurement, int]:
     """How many texts of the pairs are right, and in how many pairs both are; how many pairs."""
-    pairs = make("classify").pairs
+    pairs = make_corpus("sentiment").pairs
     found = load(run)([example.text for example in pairs], batch_size=256)
     right = np.array([out == e.labels[0] for out, e in zip(found, pairs, strict=True)])
     both = right.reshape(-1, 2).all(1)  # two lines after two

@@ -4,16 +4,30 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from regard.attention import attend, explain_path, steps
-from regard.check import check
 from regard.errors import RegardError
-from regard.looks import Look
+from regard.lazy_imports import export_lazily
 
 if TYPE_CHECKING:
+    from regard.attention import attend, explain_path, steps
+    from regard.check import check
     from regard.inference import Run
+    from regard.trace import Look
 
 __version__ = "0.1.0"
 __all__ = ["Look", "RegardError", "attend", "check", "explain_path", "load", "steps", "train"]
+
+export_lazily(
+    __name__,
+    {
+        "Look": "regard.trace:Look",
+        "attend": "regard.attention:attend",
+        "attention": "regard.attention",
+        "check": "regard.check:check",
+        "explain_path": "regard.attention:explain_path",
+        "steps": "regard.attention:steps",
+        "trace": "regard.trace",
+    },
+)
 
 
 def train(
@@ -23,20 +37,21 @@ def train(
     out: "str | PathLike[str] | None" = None,
     **options: Any,
 ) -> "Run":
-    """Train a model, or go on training it, and return it ready for use.
+    """Train a model, or resume its training, and return it ready for use.
 
-    `task` is translation, language, classify, tag or algorithm; `data` names its files (the
-    built-in corpus unless said), `out` the folder of the run; the options are those of
-    `regard train --help`.
+    `task` is translation, language, classify, tag or algorithm; `data` names its files
+    (default: the built-in corpus), `out` the run folder; the options are those of
+    `regard train TASK --help`.
     """
-    from regard.inference import load, train_run
-    from regard.inference.drawing_curves import draw_curves
-    from regard.training.processes import announced
+    from regard.inference import load
+    from regard.inference.learning_curves import draw_curves
+    from regard.training.distributed import torchrun_processes
+    from regard.training.run import train_run
 
     if data is not None:
         options["data"] = data
     folder, _ = train_run(task, options, out)
-    if announced().first:
+    if torchrun_processes().first:
         draw_curves(folder.path)
     return load(folder.path)
 

@@ -3,39 +3,91 @@
 import argparse
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
+from importlib import import_module
 
 from regard import __version__
-from regard.commands import (
-    align,
-    corpora,
-    demo,
-    evaluate,
-    explain,
-    export,
-    generate,
-    serve,
-    show,
-    steps,
-    train,
-    use,
-)
-from regard.errors import RegardError
-from regard.options import Parser
+from regard.argument_parser import Parser
+from regard.errors import OptionError, RegardError, check_utf8, unknown
 
 DESCRIPTION = "Train attention models on your own text, use them, and see where they look."
+COMMANDS = {
+    "demo": "regard.commands.demo",
+    "train": "regard.commands.train",
+    "evaluate": "regard.commands.evaluate",
+    "predict": "regard.commands.predict",
+    "generate": "regard.commands.generate",
+    "score": "regard.commands.score",
+    "align": "regard.commands.align",
+    "explain": "regard.commands.explain",
+    "show": "regard.commands.show",
+    "serve": "regard.commands.serve",
+    "export": "regard.commands.export",
+    "data": "regard.commands.data",
+    "steps": "regard.commands.steps",
+    "runs": "regard.commands.run_management.runs",
+    "info": "regard.commands.run_management.info",
+    "pack": "regard.commands.run_management.pack",
+    "prune": "regard.commands.run_management.prune",
+    "doctor": "regard.commands.installation.doctor",
+    "completion": "regard.commands.installation.completion",
+}
+"""Each command and its module, in the order of the help."""
+EXAMPLES = (
+    "regard demo",
+    "regard train translation --data train.en train.fr --out runs/en-fr",
+    'regard show runs/en-fr --text "The black cat sleeps ." --to look.html',
+    "regard serve runs/en-fr",
+)
+SYNONYMS = {
+    "app": "serve",
+    "eval": "evaluate",
+    "infer": "predict",
+    "list": "runs",
+    "ls": "runs",
+    "plot": "show",
+    "run": "predict",
+    "test": "evaluate",
+    "ui": "serve",
+    "visualize": "show",
+    "web": "serve",
+}
+"""Words that other tools use for a command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; bad input ends in one line on standard error and exit code 2."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _print_warning  # type: ignore[assignment]
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+
+
+def _run(arguments: list[str]) -> int:
     try:
-        given = list(sys.argv[1:] if arguments is None else arguments)
-        chosen, strange = _parser(given).parse_known_args(given)
-        if strange:
-            chosen.parser.error(f"unrecognized arguments: {' '.join(strange)}")
+        for argument in arguments:
+            check_utf8(argument, "argument")
+            if "\0" in argument:
+                raise RegardError(f"argument {argument!r}: NUL character: expected text")
+        if not arguments:
+            make_parser([]).print_help()
+            return 0
+        if not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+            raise RegardError(_unknown_command(arguments[0]))
+        parser = make_parser(arguments)
+        if arguments[0].startswith("-") and arguments[0] not in parser._option_string_actions:
+            parser.error(f"unrecognized arguments: {arguments[0]}")
+        chosen, unrecognized = parser.parse_known_args(arguments)
+        rest = getattr(getattr(chosen, "parser", None), "rest", None)
+        if rest is not None and not any(word.startswith("-") for word in unrecognized):
+            getattr(chosen, rest).extend(unrecognized)
+        elif unrecognized:
+            chosen.parser.error(f"unrecognized arguments: {' '.join(unrecognized)}")
+        chosen.main, chosen.make_parser = main, make_parser  # for commands about others
         return int(chosen.run(chosen))
     except RegardError as error:
-        print(f"regard: {' '.join(str(error).splitlines())}", file=sys.stderr)
+        message = error.on_command_line() if isinstance(error, OptionError) else str(error)
+        print(f"regard: {' '.join(message.splitlines())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("regard: stopped", file=sys.stderr)
@@ -45,12 +97,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser(arguments: list[str]) -> argparse.ArgumentParser:
-    parser = Parser(prog="regard", description=DESCRIPTION)
+def make_parser(arguments: Sequence[str] | None) -> argparse.ArgumentParser:
+    """The parser of the command that is asked for; of all commands, where none is.
+
+    Args:
+        arguments: of the command line; None for all commands with all their options.
+    """
+    parser = Parser(prog="regard", description=DESCRIPTION, examples=EXAMPLES)
     parser.add_argument("--version", action="version", version=f"regard {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    demo.add(commands, main)
-    train.add(commands, arguments)
-    for group in (evaluate, use, generate, align, explain, export, show, corpora, steps, serve):
-        group.add(commands)
+    asked = [name for name in COMMANDS if name in (arguments or [])[:1]]
+    for name in asked or COMMANDS:
+        import_module(COMMANDS[name]).add(commands, arguments)
     return parser
+
+
+def _unknown_command(name: str) -> str:
+    """The message for an unknown command; one named after a task gets the commands for it."""
+    from regard.tasks.registry import TASKS
+
+    if name in SYNONYMS:
+        return f"unknown command {name!r}: did you mean {SYNONYMS[name]!r}?"
+    for task, spec in TASKS.items():
+        if name in (task, spec.summary.split()[0]):
+            return (
+                f"unknown command {name!r}: `regard train {task}` trains such a model, `regard "
+                "predict RUN` uses it"
+            )
+    return unknown("command", name, COMMANDS)
+
+
+def _print_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
+    """A warning in one line, without the line of code that it comes from."""
+    print(f"regard: warning: {message}", file=sys.stderr)

@@ -7,6 +7,7 @@ import os
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,6 +20,47 @@ settings.load_profile("patient")
 
 install_import_hook("regard", "beartype.beartype")
 torch.set_num_threads(1)  # workers of pytest-xdist share the cores
+
+SLOW = (
+    "attack/test_damage.py",
+    "attack/test_run_folders.py",
+    "attack/test_served_links.py",
+    "attack/test_server.py",
+    "attack/test_writers.py",
+    "attention/test_additive_native.py",
+    "browser",
+    "commands/test_demo.py",
+    "commands/test_predict.py",
+    "commands/test_run_management.py",
+    "inference",
+    "layers/test_checked.py",
+    "models/test_configs.py",
+    "models/test_overfits.py",
+    "serve",
+    "show/test_runs_shown.py",
+    "tasks",
+    "training",
+)
+"""What `make quick` leaves out: modules that train, build many models or start other programs."""
+
+
+def is_slow(path: Path) -> bool:
+    """Whether a test module is in `SLOW`."""
+    name = path.relative_to(Path(__file__).parent).as_posix()
+    return any(name == slow or name.startswith(f"{slow}/") for slow in SLOW)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    tests = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(tests) and is_slow(item.path):
+            item.add_marker("slow")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    # Importing the slow modules would take longer than many fast tests.
+    slow = collection_path.is_relative_to(Path(__file__).parent) and is_slow(collection_path)
+    return True if slow and config.option.markexpr == "not slow" else None
 
 
 @pytest.fixture(autouse=True)

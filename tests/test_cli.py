@@ -34,7 +34,10 @@ def test_steps_prints_numbers_and_draws(tmp_path):
     ("arguments", "words"),
     [
         (["steps", "--word", "brid"], "unknown word 'brid': did you mean 'bird'?"),
-        (["steps", "--picture", "/nowhere/bird.svg"], "/nowhere/bird.svg: cannot write"),
+        (
+            ["steps", "--picture", "/nowhere/bird.svg"],
+            "bird.svg: cannot be written (no folder",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, words, capsys):

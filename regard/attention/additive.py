@@ -4,7 +4,7 @@
 
 Query and key are projected already, W_q q + b and W_k k. A C kernel computes it where it was built
 and the tensors suit it, blocks of PyTorch operations otherwise, and the equation as it stands where
-that is quickest; `choose` tells which.
+that is fastest; `choose` says which.
 
 Bahdanau, Cho and Bengio, 2015, https://arxiv.org/abs/1409.0473
 """
@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention import native as kernel
+from regard.attention import additive_native as kernel
 from regard.attention.additive_blocks import BlockAttention, BlockScores, Seen
 
 _KERNEL_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -33,7 +33,7 @@ def choose(query: Tensor, key: Tensor, value: Tensor | None = None) -> tuple[str
     ('plain', 'one query; torch.float64 is not for the C kernel')
     """
     if torch._C._are_functorch_transforms_active():
-        return "plain", "a transform of torch.func is at work"
+        return "plain", "a transform of torch.func is active"
     obstacle = _obstacle(query, key) if value is None else _obstacle(query, key, value)
     if obstacle is None:
         return "native", f"the C kernel, {kernel.level()}"
@@ -83,14 +83,14 @@ def additive_scores(
     form = _form(native, query, key)
     dtype = torch.promote_types(torch.promote_types(query.dtype, key.dtype), weight.dtype)
     if form == "plain":
-        return _plain_scores(*_computed(dtype, query, key, weight)).to(dtype)
+        return _plain_scores(*_to_compute_dtype(dtype, query, key, weight)).to(dtype)
     batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
-    query, key, weight = _computed(dtype, query, key, weight)
+    query, key, weight = _to_compute_dtype(dtype, query, key, weight)
     query, key = _flat(query, batch), _flat(key, batch)
     inputs = query.contiguous(), key.contiguous(), weight.contiguous()
     if form == "blocks":
         scores: Tensor = BlockScores.apply(*inputs)  # type: ignore[no-untyped-call]
-    elif _plainly(*inputs):
+    elif _can_skip_operator(*inputs):
         scores = kernel.run_scores(*inputs)
     else:
         scores = kernel.scores(*inputs)
@@ -109,8 +109,8 @@ def additive_attention(
 ) -> Float[Tensor, "*b q v"]:
     """softmax_k(Σ_a w_a tanh(query[q,a] + key[k,a])) value, in memory linear in q and k.
 
-    `spans` = (start, stop): query q sees the keys start ≤ k < stop; `mask`: True = may look. A
-    query that may look nowhere gets zeros. `native`: True insists on the C kernel, False on blocks.
+    `spans` = (start, stop): query q sees the keys start ≤ k < stop; `mask`: True = may attend.
+    A fully masked query gets zeros. `native`: True insists on the C kernel, False on blocks.
 
     >>> q, k, v = torch.zeros(1, 2), torch.zeros(4, 2), torch.arange(4.0)[:, None]
     >>> additive_attention(q, k, torch.ones(2), v, spans=(torch.tensor([1]), torch.tensor([3])))
@@ -123,15 +123,15 @@ def additive_attention(
     batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2], *extra)
     dtype = torch.promote_types(torch.promote_types(query.dtype, key.dtype), weight.dtype)
     dtype = torch.promote_types(dtype, value.dtype)
-    query, key, weight, value = _computed(dtype, query, key, weight, value)
+    query, key, weight, value = _to_compute_dtype(dtype, query, key, weight, value)
     if form == "plain":
-        return _plain(query, key, weight, value, spans, mask, batch).to(dtype)
+        return _plain(query, key, weight, value, spans=spans, mask=mask, batch=batch).to(dtype)
     query, key, value = (_flat(tensor, batch) for tensor in (query, key, value))
     inputs = query.contiguous(), key.contiguous(), weight.contiguous(), value.contiguous()
     seen = _seen(spans, mask, batch, query.shape[-2], key.shape[-2])
     if form == "blocks":
         output: Tensor = BlockAttention.apply(*inputs, *seen)  # type: ignore[no-untyped-call]
-    elif _plainly(*inputs):
+    elif _can_skip_operator(*inputs):
         output, _ = kernel.run_attention(*inputs, seen)
     else:
         output, _ = kernel.attention(*inputs, *seen)
@@ -147,12 +147,12 @@ def _check(query: Tensor, key: Tensor, weight: Tensor, value: Tensor | None = No
         )
     if value is not None and value.shape[-2] != key.shape[-2]:
         raise ValueError(
-            f"key {list(key.shape)} and value {list(value.shape)} must have as many rows"
+            f"key {list(key.shape)} and value {list(value.shape)} must have the same number of rows"
         )
 
 
-def _computed(dtype: torch.dtype, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """In the dtype of the computation: sums of many bfloat16 terms would be off by per cents."""
+def _to_compute_dtype(dtype: torch.dtype, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """In the dtype of the computation: sums of many bfloat16 terms would be off by percents."""
     wide = torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
     return tuple(tensor.to(wide) for tensor in tensors)
 
@@ -172,6 +172,7 @@ def _seen(
         )
         seen = seen._replace(start=start, stop=stop)
     if mask is not None:
+        # The kernel takes each distinct mask once, with its number for every batch element.
         own, rows = mask.shape[:-2], mask.shape[-2]
         mask_of = torch.arange(math.prod(own), device=mask.device).view(own).expand(batch)
         mask = mask.expand(*own, rows, keys).reshape(math.prod(own), rows, keys).contiguous()
@@ -179,7 +180,7 @@ def _seen(
     return seen
 
 
-def _plainly(*tensors: Tensor) -> bool:
+def _can_skip_operator(*tensors: Tensor) -> bool:
     """Whether the kernel can be called without its operator, which costs some 20 µs."""
     return (
         all(type(tensor) in (Tensor, torch.nn.Parameter) for tensor in tensors)
@@ -201,11 +202,12 @@ def _plain(
     key: Tensor,
     weight: Tensor,
     value: Tensor,
+    *,
     spans: Spans | None,
     mask: Tensor | None,
     batch: tuple[int, ...],
 ) -> Tensor:
-    """The equation as it stands; what nobody looks at is emptied, for it may hold NaN."""
+    """The equation as it stands; keys that are masked for all are cleared, as they may hold NaN."""
     queries, keys = query.shape[-2], key.shape[-2]
     seen = _seen(spans, mask, batch, queries, keys)
     count = math.prod(batch)

@@ -17,16 +17,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention.native import refuse
+from regard.attention.additive_native import refuse
 
-PAIRS_AT_ONCE = 1 << 18
+ELEMENTS_PER_THREAD = 1 << 18
 """Elements of a block for each thread: a megabyte of float32, which stays in its own cache."""
-MOST_THREADS = 8
+MAX_THREADS = 8
 """More threads than this do not make the block larger."""
 
 
 class Seen(NamedTuple):
-    """Which keys each query may look at: spans of keys, a mask, both or neither."""
+    """Which keys each query may attend to: spans of keys, a mask, both or neither."""
 
     start: Int[Tensor, "b q"] | None = None
     stop: Int[Tensor, "b q"] | None = None
@@ -68,7 +68,7 @@ class _Block(NamedTuple):
     batch: slice
     queries: slice
     keys: range
-    """From first to last key that is seen, in steps of a block."""
+    """From the first to the last key that any of the queries sees, in steps of a block's width."""
 
 
 def _slices(length: int, size: int) -> list[slice]:
@@ -78,21 +78,25 @@ def _slices(length: int, size: int) -> list[slice]:
 
 
 def _blocks(batch: int, queries: int, keys: int, hidden: int, seen: Seen) -> Iterator[_Block]:
+    """Split [batch, queries, keys] into blocks whose tanh, `hidden` per pair, fits a cache."""
     if not batch * queries * keys:
         return
-    threads = min(torch.get_num_threads(), MOST_THREADS)
-    at_once = max(1, threads * PAIRS_AT_ONCE // max(hidden, 1))
-    width = min(keys, max(math.isqrt(at_once), at_once // queries))  # square, if it can be
-    width = -(-keys // -(-keys // width))
-    rows = _slices(queries, at_once // width)
-    together = at_once // (keys * queries) if (len(rows), width) == (1, keys) else 1
+    threads = min(torch.get_num_threads(), MAX_THREADS)
+    pairs = max(1, threads * ELEMENTS_PER_THREAD // max(hidden, 1))  # (query, key) pairs per block
+    # Square blocks read the fewest queries and keys; with few queries they become wider.
+    width = min(keys, max(math.isqrt(pairs), pairs // queries))
+    width = -(-keys // -(-keys // width))  # the same number of blocks, of about equal width
+    rows = _slices(queries, pairs // width)
+    # Only where one block holds all pairs of a batch element can it hold several elements.
+    together = pairs // (keys * queries) if (len(rows), width) == (1, keys) else 1
     ranges = seen.key_ranges(rows, keys)
     for elements in _slices(batch, together):
         for row, (first, last) in zip(rows, ranges, strict=True):
             yield _Block(elements, row, range(first, max(first, last), width))
 
 
-def _inner(keys: range) -> Iterator[slice]:
+def _key_slices(keys: range) -> Iterator[slice]:
+    """The keys of a block, one width after the other."""
     for first in keys:
         yield slice(first, min(first + keys.step, keys.stop))
 
@@ -103,10 +107,11 @@ class _Tanh:
     def __init__(self, query: Tensor, key: Tensor, seen: Seen) -> None:
         self.query, self.key, self.seen = query, key, seen
         self.buffer = query.new_empty(0)
+        # Where hidden pairs may hold NaN, their tanh is cleared: 0 · NaN would reach the sums.
         self.poisoned = seen.hides and not (_finite(query) and _finite(key))
 
     def __call__(self, block: _Block, keys: slice) -> tuple[Tensor, Tensor | None]:
-        """The block, and which of its pairs are seen; pairs that are not may hold anything."""
+        """tanh of some keys of a block, and which pairs are seen; the others hold anything."""
         query = self.query[block.batch, block.queries, None]
         key = self.key[block.batch, None, keys]
         shape = (query.shape[0], query.shape[1], key.shape[2], key.shape[3])
@@ -141,12 +146,12 @@ def _project(t: Tensor, weight: Tensor) -> Tensor:
     return (t.view(-1, t.shape[3]) @ weight).view(t.shape[:3])
 
 
-def _spread(
+def _add_gradients(
     d_s: Tensor, t: Tensor, block: _Block, keys: slice, sums: tuple[Tensor, Tensor, Tensor]
 ) -> None:
     """Adds the gradients of one block to the sums of query, key and weight; overwrites t.
 
-    The factor w is left for the end.
+    The factor w is common to all blocks; the callers multiply it in at the end.
     """
     query, key, weight = sums
     weight.addmv_(t.view(-1, t.shape[3]).mT, d_s.reshape(-1))
@@ -191,7 +196,7 @@ class BlockScores(torch.autograd.Function):
         scores = query.new_empty(query.shape[0], query.shape[1], key.shape[1])
         tanh = _Tanh(query, key, Seen())
         for block in _blocks(*_shape(query, key), Seen()):
-            for keys in _inner(block.keys):
+            for keys in _key_slices(block.keys):
                 t, _ = tanh(block, keys)
                 scores[block.batch, block.queries, keys] = _project(t, weight)
         return scores
@@ -204,10 +209,10 @@ class BlockScores(torch.autograd.Function):
             sums = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(weight)
             tanh = _Tanh(query, key, Seen())
             for block in _blocks(*_shape(query, key), Seen()):
-                for keys in _inner(block.keys):
+                for keys in _key_slices(block.keys):
                     t, _ = tanh(block, keys)
                     d_s = gradient[block.batch, block.queries, keys]
-                    _spread(d_s, t, block, keys, sums)
+                    _add_gradients(d_s, t, block, keys, sums)
             gradients = sums[0].mul_(weight), sums[1].mul_(weight), sums[2]
         return _first_only(gradients, gradient, query, key, weight)
 
@@ -219,7 +224,7 @@ class BlockAttention(torch.autograd.Function):
     def forward(
         ctx: Any, query: Tensor, key: Tensor, weight: Tensor, value: Tensor, *parts: Tensor | None
     ) -> Float[Tensor, "b q v"]:
-        """The output; a query that may look nowhere gets zeros."""
+        """The output; a fully masked query gets zeros."""
         seen = Seen(*parts)
         output = query.new_zeros(*query.shape[:2], value.shape[2])
         log_sum = query.new_full(query.shape[:2], float("-inf"))
@@ -229,12 +234,14 @@ class BlockAttention(torch.autograd.Function):
             if not keys:
                 continue
             scores = query.new_empty(*query[batch, queries].shape[:2], keys.stop - keys.start)
-            for part in _inner(keys):
+            for part in _key_slices(keys):
                 t, visible = tanh(_Block(batch, queries, keys), part)
                 s = scores[..., part.start - keys.start : part.stop - keys.start]
                 s.copy_(_project(t, weight))
                 if visible is not None:
                     s.masked_fill_(~visible, float("-inf"))
+            # A row's softmax over all of its keys at once; a fully masked row keeps output 0 and
+            # log_sum -inf.
             top = scores.amax(-1, keepdim=True)
             top.masked_fill_(top == float("-inf"), 0.0)
             weights = scores.sub_(top).exp_()
@@ -258,9 +265,11 @@ class BlockAttention(torch.autograd.Function):
             for block in _blocks(*_shape(query, key), seen):
                 batch, queries, _ = block
                 d_out = gradient[batch, queries]
+                # d_s = weights · (d_weights - delta), the gradient of softmax, where
+                # delta = Σ_k weights d_weights = d_out · output.
                 delta = (d_out * output[batch, queries]).sum(-1, keepdim=True)
                 row_sum = log_sum[batch, queries, None]
-                for keys in _inner(block.keys):
+                for keys in _key_slices(block.keys):
                     t, visible = tanh(block, keys)
                     weights = _project(t, weight).sub_(row_sum).exp_()
                     d_s = d_out @ value[batch, keys].mT
@@ -269,6 +278,6 @@ class BlockAttention(torch.autograd.Function):
                         weights.masked_fill_(~visible, 0.0)
                         d_s.masked_fill_(~visible, 0.0)
                     d_value[batch, keys] += _weighted_sum(weights.mT, d_out, finite)
-                    _spread(d_s, t, block, keys, sums)
+                    _add_gradients(d_s, t, block, keys, sums)
             gradients = sums[0].mul_(weight), sums[1].mul_(weight), sums[2], d_value
         return *_first_only(gradients, gradient, query, key, weight, value), *[None] * 4

@@ -14,7 +14,7 @@ from regard.attention.scores import Score
 
 @dataclass(frozen=True)
 class Arguments:
-    """What `attend` works with once everything is known to fit."""
+    """The arguments of `attend`, all checked."""
 
     query: Tensor
     key: Tensor
@@ -32,7 +32,7 @@ class Arguments:
     """How many query heads share a key head."""
 
 
-def check(
+def check_arguments(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -45,27 +45,28 @@ def check(
     dropout: float = 0.0,
     need_weights: bool = True,
 ) -> Arguments:
-    """The arguments as `attend` wants them, or a ValueError that names the shapes."""
+    """Check the arguments of `attend`; a ValueError names the shapes that do not fit."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if not isinstance(tensor, Tensor):
-            raise ValueError(f"{name} is a tensor; got {type(tensor).__name__}")
+            raise ValueError(f"{name} must be a tensor; got {type(tensor).__name__}")
         if tensor.ndim < 2:
             raise ValueError(f"{name} needs at least two axes, [.., n, size]; got {_of(tensor)}")
         if not tensor.is_floating_point():
-            raise ValueError(f"{name} holds floating-point numbers; got {tensor.dtype}")
+            raise ValueError(f"{name} must hold floating-point numbers; got {tensor.dtype}")
     if not query.dtype == key.dtype == value.dtype and not _autocast(query):
         raise ValueError(
-            f"query, key and value have one dtype; got {query.dtype}, {key.dtype} and {value.dtype}"
+            f"query, key and value must have the same dtype; got {query.dtype}, "
+            f"{key.dtype} and {value.dtype}"
         )
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(
-            f"key and value pair up, but there are {key.shape[-2]} keys in {_of(key)} and "
-            f"{value.shape[-2]} values in {_of(value)}"
+            f"key and value must have the same length, but there are {key.shape[-2]} keys "
+            f"in {_of(key)} and {value.shape[-2]} values in {_of(value)}"
         )
     if not 0.0 <= dropout < 1.0:
-        raise ValueError(f"dropout is a probability from 0 to less than 1; got {dropout}")
+        raise ValueError(f"dropout must be a probability from 0 to less than 1; got {dropout}")
     if softcap is not None and not softcap > 0.0:
-        raise ValueError(f"softcap is a positive number; got {softcap}")
+        raise ValueError(f"softcap must be a positive number; got {softcap}")
     group = _group(query, key, value)
     batch = _batch(query, key, value, group)
     shape = (*batch, query.shape[-2], key.shape[-2])
@@ -79,8 +80,8 @@ def check(
         key=key,
         value=value,
         mask=lazy,
-        score=scores.named(score),
-        normalize=normalizers.named(normalize),
+        score=scores.score_by_name(score),
+        normalize=normalizers.normalizer_by_name(normalize),
         bias=bias,
         softcap=softcap,
         dropout=dropout,
@@ -95,8 +96,8 @@ def share_heads(tensor: Tensor, group: int) -> Tensor:
     return tensor if group == 1 else tensor.repeat_interleave(group, dim=-3)
 
 
-def emptied(call: Arguments) -> Arguments:
-    """The same call with zeros at keys and values that no query may look at.
+def clear_masked_keys(call: Arguments) -> Arguments:
+    """The same call with zeros at keys and values that are masked for every query.
 
     Whatever stands in padding, NaN too, then reaches neither output nor gradients: a weight of
     zero alone would not do, since 0 · NaN is NaN.
@@ -112,7 +113,10 @@ def emptied(call: Arguments) -> Arguments:
 
 
 def _narrowed(seen: Tensor, leading: tuple[int, ...]) -> Tensor:
-    """Whether any of those that share a key see it: [*b, 1, k] for keys with these leading axes."""
+    """Which keys any query may attend to, [*b, 1, k], for keys with these leading axes.
+
+    A key that is shared by heads or examples (an axis of 1, or none) counts if one of them does.
+    """
     while seen.ndim - 2 > len(leading):
         seen = seen.any(0)
     for axis, size in enumerate(leading[len(leading) - seen.ndim + 2 :]):
@@ -136,7 +140,7 @@ def _group(query: Tensor, key: Tensor, value: Tensor) -> int:
         raise ValueError(
             f"{heads} query heads cannot share {shared} key heads and {value.shape[-3]} value "
             f"heads: got query {_of(query)}, key {_of(key)}, value {_of(value)}; the number of "
-            f"query heads must be a multiple of the others, and those the same"
+            f"query heads must be a multiple of the others, and those must be equal"
         )
     return heads // shared
 
@@ -164,7 +168,7 @@ def _spread(tensor: Tensor, group: int) -> tuple[int, ...]:
 def _fit_bias(bias: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
     if not isinstance(bias, Tensor) or not bias.is_floating_point():
         kind = bias.dtype if isinstance(bias, Tensor) else type(bias).__name__
-        raise ValueError(f"bias is added to the scores, a floating-point tensor; got {kind}")
+        raise ValueError(f"bias must be a floating-point tensor; got {kind}")
     try:
         both = np.broadcast_shapes(bias.shape, shape)
     except ValueError:

@@ -16,11 +16,12 @@ from regard.attention.masks import Causal, Given, Lengths, Mask
 from regard.attention.scores import DotType
 
 BLOCK = 256
+"""Queries of a block, and the unit of its range of keys."""
 Added = Bool[Tensor, "..."] | Float[Tensor, "..."] | None
 
 
-def fused(call: Arguments) -> Float[Tensor, "... q v"]:
-    """softmax(scale · query keyᵀ) value by the fused kernel; the plain twin is in `equation`."""
+def fused_attention(call: Arguments) -> Float[Tensor, "... q v"]:
+    """softmax(scale · query keyᵀ) value by the fused kernel; the plain twin is in `attend`."""
     query, key, scale = cast(DotType, call.score).factors(call.query, call.key)
     *batch, queries, keys = call.shape
     size = call.value.shape[-1]
@@ -44,8 +45,9 @@ def _in_blocks(
 ) -> Tensor:
     """Blocks of queries against the blocks of keys in their reach.
 
-    A slice of the keys costs nothing, but its gradient would be as large as the whole, for every
-    block; so with gradients they are split once, and the near ones joined for each block.
+    Keys outside the reach of a block are left out; the mask decides about those inside. A slice of
+    the keys costs nothing, but its gradient would be as large as the whole, for every block; so
+    with gradients the keys are split once, and those in reach joined for each block.
     """
     queries, keys = call.shape[-2:]
     differentiated = torch.is_grad_enabled() and (key.requires_grad or value.requires_grad)
@@ -87,8 +89,8 @@ def _added(call: Arguments, rows: range, columns: range, like: Tensor) -> Added:
         if added.ndim > 1 and added.shape[-2] > 1:
             added = added[..., rows.start : rows.stop, :]
     if call.mask is not None:
-        may_look = call.mask.block(call.shape, rows, columns, like.device)
-        added = may_look if added is None else torch.where(may_look, added, float("-inf"))
+        allowed = call.mask.block(call.shape, rows, columns, like.device)
+        added = allowed if added is None else torch.where(allowed, added, float("-inf"))
     if added is None:
         return None
     *batch, _, _ = call.shape

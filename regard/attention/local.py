@@ -1,4 +1,4 @@
-"""Luong's local attention: look near a centre only, with any score.
+"""Luong's local attention: attend near a centre only, with any score.
 
 *local-m*: the centre is the query's own position. *local-p*: it is predicted from the query, and a
 Gaussian around it favours what is near. Use them as mask and bias of `attend`::
@@ -49,7 +49,7 @@ class LocalPrediction(nn.Module):
     def forward(
         self, query: Float[Tensor, "*b q d"], length: Int[Tensor, "*#b"] | int
     ) -> Float[Tensor, "*b q"]:
-        """Where each query wants to look, from 0 to the length of its source."""
+        """The centre of each query, from 0 to the length of its source."""
         share: Tensor = self.centre(self.hidden(query).tanh()).squeeze(-1).sigmoid()
         return share * (length[..., None] if isinstance(length, Tensor) else length)
 

@@ -1,4 +1,4 @@
-"""Masks: who may look at whom. True = may look, everywhere.
+"""Masks: which keys a query may attend to. True = may attend, everywhere.
 
 A mask is a small lazy object over scores of shape ``[*b, q, k]``. Masks combine with ``&``, ``|``
 and ``~``, become a tensor on demand, and draw themselves:
@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from regard.attention.lazy_masks import (
+from regard.attention.mask_types import (
     Causal,
     Documents,
     Given,
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def causal() -> Mask:
-    """Only the past and the present: no query looks ahead."""
+    """Only the past and the present: no query attends to later keys."""
     return Causal()
 
 
@@ -92,7 +92,7 @@ def dilated(step: int) -> Mask:
 
 
 def others() -> Mask:
-    """All but oneself."""
+    """All keys but the query's own position."""
     return Relation("others()", torch.ne)
 
 
@@ -103,7 +103,7 @@ def _multiple(step: int, query: Tensor, key: Tensor) -> Tensor:
 def _whole_numbers(what: str, numbers: Tensor | Sequence[int] | int) -> Int[Tensor, "..."]:
     tensor = torch.as_tensor(numbers)
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
-        raise ValueError(f"{what} are whole numbers; got {tensor.dtype}")
+        raise ValueError(f"{what} must be whole numbers; got {tensor.dtype}")
     return tensor
 
 

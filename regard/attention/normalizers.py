@@ -1,7 +1,10 @@
-"""Normalizers: from scores to weights, over the keys that a query may look at.
+"""Normalizers: from scores to weights, over the keys that a query may attend to.
 
 Each is a function ``(scores [*b, q, k], mask or None) -> weights [*b, q, k]``. Weights of masked
-keys are exactly zero, and a row that may look nowhere is all zeros, with zero gradient.
+keys are exactly zero, and a fully masked row is all zeros, with zero gradient.
+
+`NORMALIZERS` has one row per name. Another package adds rows with entry points in the group
+"regard.normalizers"; a reference "package.module:function" serves in place of a name.
 """
 
 import re
@@ -12,7 +15,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from regard.attention.attention_tables import NORMALIZERS
 from regard.errors import unknown
+from regard.plugins import is_reference
 
 Normalizer = Callable[[Tensor, Tensor | None], Tensor]
 Scores = Float[Tensor, "*b k"]
@@ -95,28 +100,22 @@ def top_k(number: int) -> Normalizer:
     return top
 
 
-NORMALIZERS: dict[str, Normalizer] = {
-    "softmax": softmax,
-    "sparsemax": sparsemax,
-    "entmax15": entmax15,
-    "sigmoid": sigmoid,
-    "hard": hard,
-    "sum": sum,
-    "none": none,
-}
+def normalizer_by_name(normalize: str | Normalizer) -> Normalizer:
+    """The normalizer of this name (``"top_k(4)"`` for four keys) or reference.
 
-
-def named(normalize: str | Normalizer) -> Normalizer:
-    """The normalizer of that name (``"top_k(4)"`` for four keys); a function stays itself."""
-    if not isinstance(normalize, str):
-        if not callable(normalize):
-            raise ValueError(f"a normalizer is a name or a callable; got {normalize!r}")
-        return normalize
-    if found := re.fullmatch(r"top_k\((\d+)\)", normalize):
-        return top_k(int(found[1]))
-    if normalize not in NORMALIZERS:
-        raise ValueError(unknown("normalizer", normalize, [*NORMALIZERS, "top_k(4)"]))
-    return NORMALIZERS[normalize]
+    A function is returned as it is.
+    """
+    if isinstance(normalize, str):
+        if best := re.fullmatch(r"top_k\((\d+)\)", normalize):
+            return top_k(int(best[1]))
+        if not is_reference(normalize) and normalize not in NORMALIZERS:
+            raise ValueError(unknown("normalizer", normalize, [*NORMALIZERS, "top_k(4)"]))
+        normalize = NORMALIZERS.resolve(normalize)
+    if not callable(normalize) or isinstance(normalize, type):
+        raise ValueError(
+            f"a normalizer is a name or a function (scores, mask) -> weights; got {normalize!r}"
+        )
+    return normalize
 
 
 def _close(weights: Tensor, mask: Tensor | None) -> Tensor:
@@ -124,7 +123,7 @@ def _close(weights: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _fill(scores: Tensor, mask: Tensor, low: Tensor | float) -> Tensor:
-    """`low` at masked keys; zeros in rows that may look nowhere, so that nothing is NaN there."""
+    """`low` at masked keys; zeros in fully masked rows, so that nothing is NaN there."""
     filled = torch.where(mask, scores, low)
     return filled.masked_fill(~mask.any(-1, keepdim=True), 0.0)
 
@@ -155,7 +154,7 @@ class _Once(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         if torch.is_grad_enabled():
             raise RuntimeError(
-                "sparsemax and entmax15 can be differentiated once only: use softmax where a "
+                "sparsemax and entmax15 can be differentiated only once: use softmax where a "
                 "second derivative (create_graph=True) is needed"
             )
         return gradient

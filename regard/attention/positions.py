@@ -46,8 +46,8 @@ class Learned(nn.Module):
         """The vectors of positions offset … offset + length - 1."""
         if offset + length > self.weight.shape[0]:
             raise ValueError(
-                f"positions are learned up to {self.weight.shape[0]}; asked for {offset + length}: "
-                f"cut the text, or train with a larger max_length"
+                f"positions are learned up to {self.weight.shape[0]}; requested {offset + length}: "
+                f"truncate the text, or train with a larger max_length"
             )
         return self.weight[offset : offset + length]
 

@@ -1,13 +1,27 @@
-"""Scores: how well a query and a key fit.
+"""Scores: how well a query matches a key.
 
 A score is any callable ``(query [*b, q, d], key [*b, k, e]) -> scores [*b, q, k]``. Those whose
 scores are a scaled dot product of something also say of what, in `factors`; torch's fused kernel
 then serves them all.
+
+`SCORES` has one row per name. A row is one of two things:
+
+- a function, or another callable, is the score itself and has no weights of its own;
+- a class makes a score from sizes, with fresh weights for each layer. Its constructor takes, by
+  name, those of `query_size`, `key_size`, `hidden` and `max_keys` that it needs::
+
+      class Distance(nn.Module):
+          def __init__(self, query_size: int, key_size: int) -> None: ...
+          def forward(self, query: Tensor, key: Tensor) -> Tensor: ...
+
+Another package adds rows with entry points in the group "regard.scores". Wherever a score is given
+by name, a reference "package.module:name" to such a function or class works as well.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import torch
@@ -15,7 +29,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.attention.additive import additive_scores
-from regard.errors import unknown
+from regard.attention.attention_tables import SCORES
+from regard.plugins import is_reference
 
 Score = Callable[[Tensor, Tensor], Tensor]
 Query = Float[Tensor, "... q d"]
@@ -53,7 +68,7 @@ def _product(score: DotType, query: Tensor, key: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class ScaledDot:
-    """q·k · scale, where the scale is 1/√d unless given.
+    """q·k · scale; default: 1/√d.
 
     Vaswani et al., 2017, https://arxiv.org/abs/1706.03762
     """
@@ -130,8 +145,8 @@ class MLP(nn.Module):
 class Additive(nn.Module):
     """w₂ᵀ tanh(W₁ [q; k] + b), Bahdanau's score, also known as *concat*.
 
-    W₁ [q; k] is a sum of a query part and a key part, so each is projected once, not a pair at a
-    time, and the tanh of all pairs is never held in memory.
+    W₁ [q; k] is a sum of a query part and a key part, so each is projected once, not for every
+    pair, and the tanh of all pairs is never held in memory.
 
     Bahdanau, Cho and Bengio, 2015, https://arxiv.org/abs/1409.0473
     """
@@ -155,8 +170,8 @@ class Additive(nn.Module):
 
 
 @dataclass(frozen=True)
-class KeyedAdditive:
-    """An additive score whose keys are projected already: for many steps over the same keys."""
+class PreparedAdditive:
+    """An additive score for keys that are already projected: for many steps over the same keys."""
 
     score: Additive
 
@@ -176,7 +191,7 @@ class KeyedAdditive:
 
 
 class Location(nn.Module):
-    """(W q)ⱼ: the query alone says where to look; Luong's location-based score."""
+    """(W q)ⱼ: the query alone decides where to attend; Luong's location-based score."""
 
     def __init__(self, query_size: int, max_keys: int) -> None:
         super().__init__()
@@ -187,7 +202,7 @@ class Location(nn.Module):
         _sizes("location", (query, self.where.in_features))
         if key.shape[-2] > self.where.out_features:
             raise ValueError(
-                f"location knows {self.where.out_features} positions, but there are "
+                f"location was made for {self.where.out_features} positions, but there are "
                 f"{key.shape[-2]} keys of shape {list(key.shape)}: raise max_keys"
             )
         scores: Tensor = self.where(query)[..., : key.shape[-2]]
@@ -201,16 +216,6 @@ dot = ScaledDot(1.0)
 scaled_dot = ScaledDot()
 cosine = Cosine()
 
-WEIGHTLESS: dict[str, Score] = {"dot": dot, "scaled_dot": scaled_dot, "cosine": cosine}
-LEARNED: dict[str, Callable[[int, int, int | None, int], nn.Module]] = {
-    "bilinear": lambda query, key, hidden, keys: Bilinear(query, key),
-    "general": lambda query, key, hidden, keys: Bilinear(query, key),
-    "mlp": lambda query, key, hidden, keys: MLP(query, key),
-    "additive": lambda query, key, hidden, keys: Additive(query, key, hidden),
-    "concat": lambda query, key, hidden, keys: Additive(query, key, hidden),
-    "location": lambda query, key, hidden, keys: Location(query, keys),
-}
-
 
 def is_dot(score: Score) -> TypeGuard[DotType]:
     """Whether a fast path may use the factors of a score instead of calling it.
@@ -222,7 +227,7 @@ def is_dot(score: Score) -> TypeGuard[DotType]:
 
 def is_additive(score: Score) -> TypeGuard[AdditiveType]:
     """Whether a fast path may use the projections of a score instead of calling it."""
-    if type(score) is KeyedAdditive:
+    if type(score) is PreparedAdditive:
         return not _hooked(score.score)
     return type(score) is Additive and not _hooked(score)
 
@@ -233,24 +238,30 @@ def _hooked(score: Score) -> bool:
     )
 
 
-def named(score: str | Score) -> Score:
-    """The weightless score of that name; a callable stays itself."""
-    if not isinstance(score, str):
-        if not callable(score):
-            raise ValueError(f"a score is a name or a callable; got {score!r}")
-        return score
-    if score in LEARNED:
+def score_row(score: str | Score | type[Any]) -> Score | type[Any]:
+    """What a name or a reference stands for: a score, or a class that makes one from sizes."""
+    row = SCORES.resolve(score) if isinstance(score, str) else score
+    if not callable(row):
         raise ValueError(
-            f"score {score!r} has weights of its own: pass a module of regard.attention.scores, "
-            f"or scores.make({score!r}, query_size, key_size)"
+            f"a score is a name, a function (query, key) -> scores, or a class; got {row!r}"
         )
-    if score not in WEIGHTLESS:
-        raise ValueError(unknown("score", score, [*WEIGHTLESS, *LEARNED]))
-    return WEIGHTLESS[score]
+    return row
 
 
-def make(
-    score: str | Score,
+def score_by_name(score: str | Score) -> Score:
+    """The score of this name, for a caller that has no place for weights; a callable is itself."""
+    row = score_row(score)
+    if isinstance(row, type):
+        name = score if isinstance(score, str) else row.__name__
+        raise ValueError(
+            f"score {name!r} has weights of its own: pass a module of regard.attention.scores, "
+            f"or scores.make_score({name!r}, query_size, key_size)"
+        )
+    return row
+
+
+def make_score(
+    score: str | Score | type[Any],
     query_size: int,
     key_size: int,
     *,
@@ -259,17 +270,82 @@ def make(
 ) -> Score:
     """A score for queries and keys of these sizes, with fresh weights if it has any.
 
-    Layers call this with the name that their user gave; a callable stays itself.
+    Args:
+        score: a name in `SCORES`, a reference "package.module:name", a class that makes a score,
+            or a callable, which stays itself.
+        query_size: size of a query.
+        key_size: size of a key.
+        hidden: hidden size of a score that has a hidden layer (default: the constructor's own
+            default, or `key_size` where it has none).
+        max_keys: the largest number of keys, for scores that have weights for each position.
     """
-    if isinstance(score, str) and score in LEARNED:
-        return LEARNED[score](query_size, key_size, hidden, max_keys)
-    return named(score)
+    row = score_row(score)
+    if isinstance(row, type):
+        sizes = {
+            "query_size": query_size,
+            "key_size": key_size,
+            "hidden": hidden,
+            "max_keys": max_keys,
+        }
+        return _build(score if isinstance(score, str) else row.__name__, row, sizes)
+    if isinstance(row, ScaledDot | Cosine) and query_size != key_size:
+        name = score if isinstance(score, str) else type(row).__name__
+        raise ValueError(
+            f"score {name!r} compares vectors of the same size; got queries of size {query_size} "
+            f"and keys of size {key_size}: make them equal, or use bilinear or additive"
+        )
+    if isinstance(score, str) and is_reference(score):
+        _check_foreign(score, row, query_size, key_size)
+    return row
 
 
-def keyed(score: Score, key: Float[Tensor, "*b k e"]) -> tuple[Score, Float[Tensor, "*b k a"]]:
-    """What remains of a score once its work on the keys is done, and the keys so prepared.
+def _check_foreign(name: str, score: Score, query_size: int, key_size: int) -> None:
+    """Refuse a function that is not a score, before a model is built around it."""
+    query, key = torch.zeros(1, 2, query_size), torch.zeros(1, 3, key_size)
+    try:
+        shape = tuple(score(query, key).shape)
+    except Exception as error:
+        raise ValueError(
+            f"{name} is not a score: expected a function (query [*b, q, d], key [*b, k, e]) -> "
+            f"scores [*b, q, k], but a call raises {type(error).__name__}: {error}"
+        ) from error
+    if shape != (1, 2, 3):
+        raise ValueError(
+            f"{name} is not a score: for a query {list(query.shape)} and a key {list(key.shape)} "
+            f"expected scores [1, 2, 3], got {list(shape)}"
+        )
 
-    A decoder attends to the same keys at every step; this does their part once.
+
+def _build(name: str, maker: type[Any], sizes: dict[str, int | None]) -> Score:
+    """An instance of a score's class, with those sizes that its constructor names."""
+    arguments: dict[str, int | None] = {}
+    for parameter in inspect.signature(maker).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        optional = parameter.default is not parameter.empty
+        if parameter.name in sizes and parameter.kind is not parameter.POSITIONAL_ONLY:
+            size = sizes[parameter.name]
+            if size is not None or not optional:
+                arguments[parameter.name] = sizes["key_size"] if size is None else size
+        elif not optional:
+            raise ValueError(
+                f"score {name!r}: the constructor of {maker.__name__} needs {parameter.name!r}; a "
+                f"score is made from sizes alone, taken by name: {', '.join(sizes)}"
+            )
+    built: Score = maker(**arguments)
+    if not callable(built):
+        raise ValueError(
+            f"score {name!r}: a {maker.__name__} cannot be called: give it forward or __call__"
+        )
+    return built
+
+
+def prepare_keys(
+    score: Score, key: Float[Tensor, "*b k e"]
+) -> tuple[Score, Float[Tensor, "*b k a"]]:
+    """A score for keys that are projected beforehand, and the keys so projected.
+
+    A decoder attends to the same keys at every step; this does the work on them once.
     """
     if type(score) is Additive and not _hooked(score):
         key = score.key(key)
@@ -277,28 +353,28 @@ def keyed(score: Score, key: Float[Tensor, "*b k e"]) -> tuple[Score, Float[Tens
         key = key @ score.weight.mT
     elif type(score) is MLP and not _hooked(score):
         key = score.hidden(key).tanh()
-    return keyed_score(score), key
+    return prepared_score(score), key
 
 
-def keyed_score(score: Score) -> Score:
-    """What remains of a score once its work on the keys is done."""
+def prepared_score(score: Score) -> Score:
+    """The score for keys that `prepare_keys` has projected."""
     if type(score) is Additive and not _hooked(score):
-        return KeyedAdditive(score)
+        return PreparedAdditive(score)
     return dot if type(score) in (Bilinear, MLP) and is_dot(score) else score
 
 
 def unit(vector: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
     """The vector divided by its length; zero, with zero gradient, where it has none."""
     length = torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
-    nowhere = length == 0
-    return torch.where(nowhere, 0.0, vector / torch.where(nowhere, 1.0, length))
+    zero = length == 0
+    return torch.where(zero, 0.0, vector / torch.where(zero, 1.0, length))
 
 
 def _same_size(name: str, query: Tensor, key: Tensor) -> None:
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(
-            f"{name} needs query and key of one size; got query {list(query.shape)} and key "
-            f"{list(key.shape)}: project one of them, or take bilinear or additive"
+            f"{name} needs query and key of the same size; got query {list(query.shape)} and key "
+            f"{list(key.shape)}: project one of them, or use bilinear or additive"
         )
 
 

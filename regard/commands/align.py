@@ -4,78 +4,86 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from regard.commands.piping import EXITS, number, told_cut
+from regard.commands.line_io import EXIT_CODES, number, report_truncated
 from regard.errors import RegardError
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, arguments: Sequence[str] | None) -> None:
     """Add `align`."""
     align = commands.add_parser(
         "align",
-        help="which words of sentence pairs belong together, and how far that is right",
-        epilog=EXITS,
+        help="align the words of sentence pairs, and measure the error rate",
+        note=EXIT_CODES,
+        examples=(
+            "regard align runs/en-fr --data test.en test.fr",
+            "regard align runs/en-fr --both runs/fr-en --data pairs.tsv --gold gold.pharaoh",
+        ),
     )
     align.add_argument("folder", type=Path, nargs="?", help="the folder of a translation run")
     align.add_argument("--data", nargs="+", metavar="FILE", help="pairs: two files, or a table")
-    align.add_argument("--source", metavar="NAME", help="column or file ending of the source")
-    align.add_argument("--target", metavar="NAME", help="column or file ending of the target")
-    align.add_argument("--output", metavar="FILE", help="default: standard output")
-    align.add_argument("--json", action="store_true", help="print weights of words as well")
+    align.add_argument("--source", metavar="NAME", help="column or file extension of the source")
+    align.add_argument("--target", metavar="NAME", help="column or file extension of the target")
+    align.add_argument("--output", metavar="FILE", help="output file (default: standard output)")
+    align.add_argument("--json", action="store_true", help="print word weights as JSON as well")
 
-    two = align.add_argument_group("two directions")
+    two = align.add_argument_group("Two directions")
     two.add_argument("--both", type=Path, metavar="RUN", help="a run of the opposite direction")
     two.add_argument(
         "--symmetrize",
         choices=("grow-diag-final-and", "intersect", "union", "agree"),
-        help="how to join the links of both; agree joins weights (default: grow-diag-final-and)",
+        help="how to combine both directions; agree combines weights, the others links (default: "
+        "grow-diag-final-and)",
     )
 
-    where = align.add_argument_group("where to look")
-    where.add_argument("--layer", default="auto", metavar="N", help="auto, or a layer from 0")
-    where.add_argument("--head", default="auto", metavar="N", help="auto, mean, or one from 0")
+    where = align.add_argument_group("Attention")
+    where.add_argument(
+        "--layer", default="auto", metavar="N", help="auto, or a layer, counted from 0"
+    )
+    where.add_argument(
+        "--head", default="auto", metavar="N", help="auto, mean, or a head, counted from 0"
+    )
     where.add_argument(
         "--shift",
         default="auto",
         choices=("auto", "0", "1"),
-        help="a word's row: 0 that writes it, 1 that has read it (default: auto)",
+        help="row of a target word: that which predicts it (0) or has read it (1) (default: auto)",
     )
-    where.add_argument("--dev", nargs="+", metavar="FILE", help="pairs to choose on, by --dev-gold")
-    where.add_argument("--dev-gold", metavar="FILE", help="their gold links")
+    where.add_argument("--dev", nargs="+", metavar="FILE", help="pairs for choosing the head")
+    where.add_argument("--dev-gold", metavar="FILE", help="gold links of the --dev pairs")
     where.add_argument(
         "--extract",
         choices=("argmax", "mutual", "cover", "above"),
-        help="how links are made of weights (default: cover, or argmax with --both)",
+        help="how links are extracted from weights (default: cover; argmax with --both)",
     )
     where.add_argument(
         "--threshold",
         type=number,
         default=0.1,
-        help="the least weight of links that cover and above make (default: 0.1)",
+        help="minimum weight of links for cover and above (default: 0.1)",
     )
     where.add_argument(
         "--erasure",
         type=number,
         default=0.0,
         metavar="WEIGHT",
-        help="count beside attention what words lose when a source word is erased: slower, often "
-        "better (default: 0)",
+        help="weight of erasure relative to attention: the probability that target words lose "
+        "without a source word; slower, often better (default: 0)",
     )
 
-    gold = align.add_argument_group("how far it is right")
-    gold.add_argument("--gold", metavar="FILE", help="gold links, Pharaoh or NAACL: prints AER")
-    gold.add_argument("--hypothesis", metavar="FILE", help="links of any aligner, to be measured")
+    gold = align.add_argument_group("Evaluation")
+    gold.add_argument("--gold", metavar="FILE", help="gold links, Pharaoh or NAACL; prints AER")
+    gold.add_argument("--hypothesis", metavar="FILE", help="evaluate these links, from any aligner")
     gold.add_argument(
         "--indexed-from",
         type=int,
         choices=(0, 1),
-        help="what the gold links count words from, if they do not tell",
+        help="index of the first word in the gold links, if it cannot be inferred",
     )
     gold.add_argument(
-        "--hypothesis-indexed-from", type=int, choices=(0, 1), help="and what --hypothesis does"
+        "--hypothesis-indexed-from", type=int, choices=(0, 1), help="the same for --hypothesis"
     )
     gold.add_argument(
         "--reverse-gold", action="store_true", help="the gold links have the target word first"
@@ -87,30 +95,30 @@ def _align(chosen: argparse.Namespace) -> int:
     _check(chosen)
     if chosen.hypothesis is not None:
         return _measure_hypothesis(chosen)
-    from regard.inference import load
-    from regard.inference.alignments import align
-    from regard.inference.directions import check_opposite
-    from regard.inference.forcing import translator
-    from regard.inference.pairs import read_all
+    from regard.commands.run_options import load_run
+    from regard.inference.align.alignments import align
+    from regard.inference.align.check_direction import check_opposite
+    from regard.inference.align.forced_pairs import attention_sizes
+    from regard.inference.align.read_pairs import read_every_pair
 
-    run = load(chosen.folder)
-    translator(run)
+    run = load_run(chosen.folder)
+    attention_sizes(run)  # refuses a run that cannot align
     both = None
     if chosen.both is not None:
-        both = load(chosen.both)
-        translator(both)
-    pairs = read_all(run, chosen.data, chosen.source, chosen.target)
+        both = load_run(chosen.both)
+        attention_sizes(both)
+    pairs = read_every_pair(run, chosen.data, chosen.source, chosen.target)
     if both is not None:
         check_opposite(run, both, pairs)
     gold = None
     if chosen.gold is not None:
         gold = _gold(chosen.gold, pairs, chosen.indexed_from, chosen.reverse_gold)
     place, other = _places(chosen, run, both, pairs)
-    told = f"{chosen.folder}: {place}" + ("" if both is None else f"; {chosen.both}: {other}")
-    print(told, file=sys.stderr)
+    places = f"{chosen.folder}: {place}" + ("" if both is None else f"; {chosen.both}: {other}")
+    print(places, file=sys.stderr)
     lines: list[str] = []
     links: list[tuple[tuple[int, int], ...]] = []
-    cut = 0
+    truncated = 0
     for one in align(
         run,
         pairs,
@@ -123,25 +131,25 @@ def _align(chosen: argparse.Namespace) -> int:
     ):
         lines.append(_record(one) if chosen.json else str(one))
         links.append(one.links)
-        cut += one.cut
+        truncated += one.truncated
     _write(chosen, lines)
     if gold is not None:
         _print_scores(_scores(links, gold), sys.stderr, False)
-    return told_cut(cut)
+    return report_truncated(truncated)
 
 
 def _check(chosen: argparse.Namespace) -> None:
     """Options that need each other."""
     if chosen.hypothesis is not None:
         if chosen.gold is None:
-            raise RegardError("--hypothesis: expected with --gold, to be measured with")
+            raise RegardError("--hypothesis requires --gold")
         if chosen.folder is not None:
-            raise RegardError("--hypothesis: expected without a run: it measures a file of links")
+            raise RegardError("--hypothesis evaluates a file of links: leave out the run")
         return
     if chosen.folder is None or chosen.data is None:
         raise RegardError("align: expected a run and --data, or --hypothesis and --gold")
     if chosen.symmetrize is not None and chosen.both is None:
-        raise RegardError("--symmetrize: expected with --both, a run of the opposite direction")
+        raise RegardError("--symmetrize requires --both, a run of the opposite direction")
     if (chosen.dev is None) != (chosen.dev_gold is None):
         raise RegardError("--dev and --dev-gold: expected both, or neither")
     for name in ("erasure", "threshold"):
@@ -155,23 +163,25 @@ def _check(chosen: argparse.Namespace) -> None:
 
 
 def _measure_hypothesis(chosen: argparse.Namespace) -> int:
-    from regard.inference.pairs import read_all, read_links
-    from regard.metrics.gold import padded, settled
+    from regard.inference.align.read_pairs import read_every_pair, read_links
+    from regard.metrics.gold import pad_links, zero_based_links
 
     pairs = None
     if chosen.data is not None:
-        pairs = read_all(None, chosen.data, chosen.source, chosen.target)
+        pairs = read_every_pair(None, chosen.data, chosen.source, chosen.target)
     lengths = None if pairs is None else _lengths(pairs)
     raw, known = read_links(chosen.hypothesis), read_links(chosen.gold)
     longest = max(len(raw.sentences), len(known.sentences), len(lengths or ()))
-    raw, known = padded(raw, longest), padded(known, longest)
-    gold = settled(known, lengths, first=chosen.indexed_from, turned=chosen.reverse_gold)
+    raw, known = pad_links(raw, longest), pad_links(known, longest)
+    gold = zero_based_links(
+        known, lengths, first=chosen.indexed_from, target_first=chosen.reverse_gold
+    )
     if len(raw.sentences) != len(gold):
         raise RegardError(
             f"{chosen.hypothesis} has links for {len(raw.sentences):,} pairs but {chosen.gold} "
-            f"for {len(gold):,}: expected one line a pair"
+            f"for {len(gold):,}: expected one line per pair"
         )
-    found = settled(
+    found = zero_based_links(
         raw,
         lengths,
         first=chosen.hypothesis_indexed_from,
@@ -182,11 +192,11 @@ def _measure_hypothesis(chosen: argparse.Namespace) -> int:
 
 
 def _gold(path: str, pairs: Sequence[Any] | None, first: int | None, turned: bool) -> list[Any]:
-    from regard.inference.pairs import read_links
-    from regard.metrics.gold import settled
+    from regard.inference.align.read_pairs import read_links
+    from regard.metrics.gold import zero_based_links
 
     lengths = None if pairs is None else _lengths(pairs)
-    return settled(read_links(path), lengths, first=first, turned=turned)
+    return zero_based_links(read_links(path), lengths, first=first, target_first=turned)
 
 
 def _lengths(pairs: Sequence[Any]) -> list[tuple[int, int]]:
@@ -197,28 +207,31 @@ def _places(
     chosen: argparse.Namespace, run: Any, both: Any, pairs: Sequence[Any]
 ) -> tuple[Any, Any]:
     """Where to look in each run, as far as the options leave it open."""
-    from regard.inference.agreement import choose, choose_both
-    from regard.inference.pairs import read_all, turned, turned_gold
+    from regard.inference.align.choose_head import choose_head, choose_heads
+    from regard.inference.align.read_pairs import read_every_pair, reverse_gold, reverse_pairs
 
     among = _among(chosen, run)
     if chosen.dev is not None:
-        dev = read_all(run, chosen.dev, chosen.source, chosen.target)
+        dev = read_every_pair(run, chosen.dev, chosen.source, chosen.target)
         gold = _gold(chosen.dev_gold, dev, chosen.indexed_from, chosen.reverse_gold)
-        place = choose(run, dev, gold, among)
+        place = choose_head(run, dev, gold, among)
         if both is None:
             return place, None
-        return place, choose(both, turned(dev), turned_gold(gold), _among(chosen, both))
+        return place, choose_head(
+            both, reverse_pairs(dev), reverse_gold(gold), _among(chosen, both)
+        )
     if both is None:
-        return choose(run, pairs, among=among), None
-    return choose_both(run, both, pairs, among, _among(chosen, both))
+        return choose_head(run, pairs, among=among), None
+    return choose_heads(run, both, pairs, among, _among(chosen, both))
 
 
 def _among(chosen: argparse.Namespace, run: Any) -> list[Any]:
     """The places that the options allow."""
-    from regard.inference.alignments import places, sizes
+    from regard.inference.align.alignments import attention_places
+    from regard.inference.align.forced_pairs import attention_sizes
 
-    layers, heads = sizes(run)
-    allowed = places(run)
+    layers, heads = attention_sizes(run)
+    allowed = attention_places(run)
     for name, count in (("layer", layers), ("head", heads)):
         value = getattr(chosen, name)
         if value == "auto":
@@ -251,23 +264,21 @@ def _write(chosen: argparse.Namespace, lines: Sequence[str]) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    from regard.files import write_text
+    from regard.atomic_files import write_output
 
-    if not (folder := Path(chosen.output).parent).is_dir():
-        raise RegardError(f"{chosen.output}: cannot be written (no folder {folder})")
-    write_text(Path(chosen.output), text)
+    write_output(Path(chosen.output), lambda stream: stream.write(text.encode("utf-8")))
 
 
 def _scores(found: Sequence[Iterable[tuple[int, int]]], gold: list[Any]) -> dict[str, Any]:
-    from regard.metrics import alignment_scores, measure
+    from regard.metrics import alignment_metrics, measure
 
-    tallies = alignment_scores([set(links) for links in found], gold)
+    tallies = alignment_metrics([set(links) for links in found], gold)
     return {name: measure(tally) for name, tally in tallies.items()}
 
 
 def _print_scores(scores: dict[str, Any], stream: Any, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({name: asdict(value) for name, value in scores.items()}), file=stream)
+        print(json.dumps({name: value.record() for name, value in scores.items()}), file=stream)
         return
-    for name, value in scores.items():
-        print(f"{name:12}{value.value:8.4f}  [{value.low:.4f}, {value.high:.4f}]", file=stream)
+    for value in scores.values():
+        print(f"{value.name:22}{value.text()}", file=stream)

@@ -1,27 +1,34 @@
-"""`regard demo`: the main job on built-in data, as the commands that anybody would give."""
+"""`regard demo`: the main job on built-in data, as the commands that a user would type."""
 
 import argparse
 import shlex
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-Main = Callable[[Sequence[str]], int]
 
 TEXT = "Paul will not photograph the boring book next week ."
 
 
-def add(commands: Any, main: Main) -> None:
-    """Add `demo`, which gives its commands to the command line itself."""
+def add(commands: Any, arguments: Sequence[str] | None) -> None:
+    """Add `demo`, which runs other commands."""
     demo = commands.add_parser(
-        "demo", help="train a translator with and without attention, score both, see it look"
+        "demo",
+        help="train a translator with and without attention, and compare both",
+        examples=(
+            "regard demo",
+            "regard demo --out try --minutes 0.5",
+        ),
     )
-    demo.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER", help="where to")
     demo.add_argument(
-        "--minutes", type=float, default=1.0, help="of training, for each of two models"
+        "--out", type=Path, default=Path("demo"), metavar="FOLDER", help="output folder"
     )
-    demo.set_defaults(run=partial(_demo, main), parser=demo)
+    demo.add_argument(
+        "--minutes",
+        type=float,
+        default=1.0,
+        help="training time of each model (default: 1)",
+    )
+    demo.set_defaults(run=_demo, parser=demo)
 
 
 def lines(out: Path, minutes: float) -> list[list[str]]:
@@ -44,10 +51,10 @@ def lines(out: Path, minutes: float) -> list[list[str]]:
     ]
 
 
-def _demo(main: Main, chosen: argparse.Namespace) -> int:
+def _demo(chosen: argparse.Namespace) -> int:
     for words in lines(chosen.out, chosen.minutes):
         print(f"\n$ regard {shlex.join(words)}", flush=True)
-        if code := main(words):
+        if code := int(chosen.main(words)):
             return code
     print(f"\nOpen {chosen.out / 'look.html'} in a browser: it needs no network.")
     return 0

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -10,48 +11,37 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-import numpy as np
-
-from regard.commands.piping import lines_of
+from regard.commands.line_io import open_lines
 from regard.commands.progress import Live
-from regard.errors import RegardError
-from regard.options import positive
+from regard.errors import OptionError, RegardError
+from regard.options import positive, random_seed
 
-COLUMNS = {
-    "attention": "attention",
-    "attention rollout": "rollout",
-    "integrated gradients": "integrated",
-    "gradient × input": "× input",
-    "leave-one-out": "left out",
-    "gradient": "gradient",
-    "gradient through values": "by values",
-    "gradient around attention": "around",
-    "gradient under uniform attention": "uniform",
-}
-"""Methods, and what they are called over a column."""
-PICTURED = ("attention", "integrated gradients", "leave-one-out")
-"""Methods that are drawn as matrices where there are several outputs."""
-SHOWN = 10
+WORDS_SHOWN = 10
 """Words of each label and query."""
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, arguments: Sequence[str] | None) -> None:
     """Add `explain`."""
     explain = commands.add_parser(
-        "explain", help="say how much each word mattered, and whether attention tells it"
+        "explain",
+        help="show how much each word mattered, and whether to trust attention",
+        examples=(
+            'regard explain runs/reviews --text "not a bad film"',
+            "regard explain runs/reviews --faithfulness --data test.tsv",
+        ),
     )
-    explain.add_argument("folder", type=Path, help="the folder of the run")
+    explain.add_argument("folder", type=Path, help="the run folder")
     given = explain.add_mutually_exclusive_group()
     given.add_argument("--text", help="the text to explain")
-    given.add_argument("--input", metavar="FILE", help="texts, one a line; - for standard input")
-    given.add_argument("--data", nargs="+", metavar="FILE", help="what to measure faithfulness on")
+    given.add_argument("--input", metavar="FILE", help="texts, one per line; - for standard input")
+    given.add_argument("--data", nargs="+", metavar="FILE", help="texts for --faithfulness")
     given.add_argument(
-        "--words", action="store_true", help="what a classifier has learned of single words"
+        "--words", action="store_true", help="show what a classifier has learned about words"
     )
     explain.add_argument(
         "--faithfulness",
         action="store_true",
-        help="with --data: whether attention names the words that matter",
+        help="with --data: measure whether attention identifies the words that matter",
     )
     explain.add_argument(
         "--output", type=int, metavar="INT", help="the output to explain, counted from 0"
@@ -60,22 +50,26 @@ def add(commands: Any) -> None:
     explain.add_argument(
         "--erase",
         choices=("delete", "unknown"),
-        help="how words are left out (default: delete; in tagging unknown)",
+        help="how words are erased (default: delete; unknown in tagging)",
     )
     explain.add_argument(
-        "--limit", type=positive, default=200, metavar="INT", help="texts of --data (default: 200)"
+        "--limit",
+        type=positive,
+        default=200,
+        metavar="INT",
+        help="maximum number of texts for --faithfulness (default: 200)",
     )
-    explain.add_argument("--seed", type=int, default=0, help="of all that is drawn at random")
-    explain.add_argument("--json", action="store_true", help="print everything as JSON")
+    explain.add_argument("--seed", type=random_seed, default=0, help="random seed (default: 0)")
+    explain.add_argument("--json", action="store_true", help="print all details as JSON")
     explain.set_defaults(run=_explain, parser=explain)
 
 
 def _explain(chosen: argparse.Namespace) -> int:
-    from regard.inference import load
+    from regard.commands.run_options import load_run
 
     if chosen.faithfulness != bool(chosen.data):
-        raise RegardError("--faithfulness and --data FILE go together: it is measured on a file")
-    run = load(chosen.folder)
+        raise RegardError("--faithfulness and --data: expected both, or neither")
+    run = load_run(chosen.folder)
     if chosen.data:
         return _faithfulness(run, chosen)
     if chosen.words:
@@ -86,191 +80,211 @@ def _explain(chosen: argparse.Namespace) -> int:
 
 
 def _texts(run: Any, chosen: argparse.Namespace) -> int:
-    from regard.inference.explanations import explain
+    from regard.inference.explain.explanations import explain
 
     if chosen.json and chosen.output is not None:
-        raise RegardError("option --output: not with --json, which gives all outputs")
+        raise OptionError("output", "cannot be combined with --json, which gives all outputs")
     texts = [chosen.text]
     if chosen.text is None:
-        with lines_of(chosen.input) as lines:
+        with open_lines(chosen.input) as lines:
             texts = list(lines)
     show = _progress()
     for number, text in enumerate(texts):
         show(number, len(texts))
-        found = explain(run, text, erase=chosen.erase)
+        trace = explain(run, text, erase=chosen.erase)
         show(len(texts), len(texts))
         if chosen.json:
-            print(found.to_json())
+            print(trace.to_json())
             continue
         if number:
             print()
         try:
-            print("\n".join(_pictured(found, chosen.output, chosen.looks)))
+            print("\n".join(_draw_trace(trace, chosen.output, chosen.looks)))
         except RegardError as error:
             place = "" if chosen.text is not None else f"{chosen.input}:{number + 1}: "
             raise RegardError(f"{place}{error}") from error
     return 0
 
 
-def _pictured(found: Any, output: int | None, looks: bool) -> list[str]:
+def _draw_trace(trace: Any, output: int | None, looks: bool) -> list[str]:
     """A trace with attributions in lines."""
-    from regard.show.lettering import printable
-    from regard.show.terminal import shaded
+    from regard.show.terminal import shaded_matrix
+    from regard.show.text_width import printable
 
-    if not found.attributions:
+    if not trace.attributions:
         return ["(nothing to explain)"]
-    names = found.prediction["explained"]["outputs"]
-    places = list(dict.fromkeys(one.output for one in found.attributions))
-    lines = [f"→ {printable(found.output)}"] if found.task != "language" else []
-    if output is not None and not 0 <= output < len(places):
-        raise RegardError(f"--output {output}: there are outputs 0 to {len(places) - 1}")
-    if output is not None or len(places) == 1:
+    names = trace.prediction["explained"]["outputs"]
+    positions = list(dict.fromkeys(row.output for row in trace.attributions))
+    # the output of a language model repeats the text that it was given
+    given = trace.sides[trace.attributions[0].side].text
+    repeated = trace.output == " ".join(given.splitlines())
+    lines = [] if repeated else [f"→ {printable(trace.output)}"]
+    if output is not None and not 0 <= output < len(positions):
+        last = len(positions) - 1
+        valid = f"0 to {last}" if last else "0, the only output"
+        raise RegardError(f"--output {output}: expected {valid}")
+    if output is not None or len(positions) == 1:
         index = output or 0
-        place = places[index]
-        lines += _table(found, place, printable(names[index]))
+        lines += _table(trace, positions[index], printable(names[index]))
     else:
-        lines += _matrices(found, places, names)
-        lines.append("(--output INT explains one of them in full; --json gives everything)")
-    for look in found.looks if looks else ():
+        lines += _matrices(trace, positions, names)
+        lines.append("(--output INT shows one output in full; --json prints all details)")
+    for look in trace.looks if looks else ():
         where = [
             f"{what} {n}"
             for what, n in (("layer", look.layer), ("head", look.head))
             if n is not None
         ]
-        lines += ["", " ".join([look.name, *where]), shaded(look)]
+        lines += ["", " ".join([look.name, *where]), shaded_matrix(look)]
     return lines
 
 
-def _table(found: Any, place: int | None, name: str) -> list[str]:
-    """A row a token, a column a method, each shaded by its largest number."""
-    from regard.show.lettering import printable
+def _table(trace: Any, position: int | None, name: str) -> list[str]:
+    """One row per token and one column per method, shaded relative to its largest value."""
+    import numpy as np
 
-    ones = {one.method: one for one in found.attributions if one.output == place}
-    methods = [method for method in COLUMNS if method in ones]
-    tokens = [printable(t.text) for t in found.sides[ones["gradient"].side].tokens]
+    from regard.inference.explain.explainers import EXPLAINERS
+    from regard.show.text_width import printable
+
+    rows = {row.method: row for row in trace.attributions if row.output == position}
+    columns = {method: EXPLAINERS[method].column for method in EXPLAINERS if method in rows}
+    methods = list(columns)
+    tokens = [printable(t.text) for t in trace.sides[trace.attributions[0].side].tokens]
     left = min(max(len(name) + 4, *(len(t) for t in tokens), 8), 20)
-    head = "".join(f"{COLUMNS[method]:>11}" for method in methods)
+    head = "".join(f"{columns[method][:10]:>11}" for method in methods)
     lines = [f"{f'for {name}'[:left]:{left}}{head}"]
-    most = {m: max(float(np.abs(ones[m].values).max()), 1e-12) for m in methods}
+    largest = {m: max(float(np.abs(rows[m].values).max()), 1e-12) for m in methods}
     for i, token in enumerate(tokens):
-        cells = "".join(_cell(ones[m].values[i], most[m]) for m in methods)
+        cells = "".join(_cell(rows[m].values[i], largest[m]) for m in methods)
         lines.append(f"{token[:left]:{left}}{cells}")
-    return lines
+    legend = ((columns[method], EXPLAINERS[method].meaning) for method in methods)
+    return [*lines, "", *(f"{name:12}{meaning}" for name, meaning in legend if meaning)]
 
 
-def _cell(value: float, most: float) -> str:
+def _cell(value: float, largest: float) -> str:
     from regard.show.terminal import SHADES
 
-    shade = SHADES[min(len(SHADES) - 1, round(abs(value) / most * (len(SHADES) - 1)))]
+    shade = SHADES[min(len(SHADES) - 1, round(abs(value) / largest * (len(SHADES) - 1)))]
     return f"{shade:>3} {value:>7.3f}"
 
 
-def _matrices(found: Any, places: Sequence[int | None], names: Sequence[str]) -> list[str]:
-    from regard.looks import from_arrays
-    from regard.show.terminal import shaded
+def _matrices(trace: Any, positions: Sequence[int | None], names: Sequence[str]) -> list[str]:
+    import numpy as np
+
+    from regard.inference.explain.explainers import EXPLAINERS
+    from regard.show.terminal import shaded_matrix
+    from regard.trace.look import from_arrays
 
     lines = []
-    for method in PICTURED:
-        ones = [one for one in found.attributions if one.method == method]
-        if not ones:
+    for method, explainer in EXPLAINERS.items():
+        if not explainer.drawn:
             continue
-        rows = np.abs(np.stack([one.values for one in ones]))
-        if method != "attention":
+        attributions = [row for row in trace.attributions if row.method == method]
+        if not attributions:
+            continue
+        rows = np.abs(np.stack([row.values for row in attributions]))
+        if explainer.relative:
             rows = rows / np.maximum(rows.max(1, keepdims=True), 1e-12)
-        keys = [token.text for token in found.sides[ones[0].side].tokens]
-        queries = [f"{i} {name}" for i, name in zip(range(len(places)), names, strict=True)]
-        title = method if method == "attention" else f"{method}, relative to the largest"
-        lines += ["", title, shaded(from_arrays(rows, queries, keys))]
+        keys = [token.text for token in trace.sides[attributions[0].side].tokens]
+        queries = [f"{i} {name}" for i, name in zip(range(len(positions)), names, strict=True)]
+        title = f"{method}, relative to the largest" if explainer.relative else method
+        lines += ["", title, shaded_matrix(from_arrays(rows, queries, keys))]
     return lines
 
 
 def _words(run: Any, chosen: argparse.Namespace) -> int:
-    from regard.inference.polarities import nearest_words, polarities
-    from regard.show.lettering import printable
+    from regard.show.text_width import printable
 
-    found, near = polarities(run), nearest_words(run, SHOWN)
+    describe = run.spec.require("words", run.folder.path, "--words")
+    report = describe(run.task, run.model, WORDS_SHOWN)
+    polarities, nearest = report.polarities, report.nearest
     if chosen.json:
-        table = dict(zip(found.words, found.values.tolist(), strict=True))
+        table = dict(zip(polarities.words, polarities.values.tolist(), strict=True))
         record = {
-            "labels": found.labels,
-            "exact": found.exact,
+            "labels": polarities.labels,
+            "exact": polarities.exact,
             "polarities": table,
-            "queries": [[asdict(one) for one in row] for row in near],
+            "queries": [[asdict(word) for word in row] for row in nearest],
         }
         print(json.dumps(record, ensure_ascii=False))
         return 0
-    how = "the word's part in every text" if found.exact else "of the word alone"
+    how = "of the word in every text" if polarities.exact else "of the word alone"
     print(f"polarities ({how})")
-    for label in found.labels:
-        words = "  ".join(f"{printable(w)} {v:+.2f}" for w, v in found.strongest(label, SHOWN))
+    for label in polarities.labels:
+        words = "  ".join(
+            f"{printable(w)} {v:+.2f}" for w, v in polarities.strongest(label, WORDS_SHOWN)
+        )
         print(f"  {label}: {words}")
-    for number, row in enumerate(near, 1):
-        words = "  ".join(f"{printable(one.word)} {one.degrees:.0f}°" for one in row)
+    for number, row in enumerate(nearest, 1):
+        words = "  ".join(f"{printable(near.word)} {near.degrees:.0f}°" for near in row)
         print(f"nearest to query {number}: {words}")
     return 0
 
 
 def _faithfulness(run: Any, chosen: argparse.Namespace) -> int:
-    from regard.inference.evaluations import named
-    from regard.inference.faithfulness import faithfulness, read_texts
-    from regard.inference.reports import keep, plain
+    from regard.inference.evaluations import evaluation_name, full_paths
+    from regard.inference.explain.faithfulness import faithfulness, read_texts
+    from regard.inference.explain.faithfulness_reports import report_record, save_report
 
-    texts, told = read_texts(run, chosen.data)
+    texts, summary = read_texts(run, chosen.data)
     if len(texts) > chosen.limit:
-        drawn = sorted(Random(chosen.seed).sample(range(len(texts)), chosen.limit))
-        told += f"; {chosen.limit} drawn at random"
-        texts = [texts[i] for i in drawn]
-    print(told, file=sys.stderr)
-    found = faithfulness(run, texts, erase=chosen.erase, seed=chosen.seed, report=_progress())
+        sampled = sorted(Random(chosen.seed).sample(range(len(texts)), chosen.limit))
+        summary += f"; {chosen.limit} sampled at random"
+        texts = [texts[i] for i in sampled]
+    print(summary, file=sys.stderr)
+    result = faithfulness(run, texts, erase=chosen.erase, seed=chosen.seed, report=_progress())
     if chosen.json:
-        print(json.dumps(plain(found), ensure_ascii=False, allow_nan=False), flush=True)
+        print(json.dumps(report_record(result), ensure_ascii=False, allow_nan=False), flush=True)
     else:
-        print("\n".join(report(found)), flush=True)
+        print("\n".join(report(result)), flush=True)
     options = {"limit": chosen.limit, "seed": chosen.seed}
-    path = keep(run.folder, named(chosen.data), found, **options)
-    print(f"kept in {path}", file=sys.stderr)
+    name, data = evaluation_name(chosen.data), full_paths(chosen.data)
+    path = save_report(run.folder, name, result, data=data, **options)
+    print(f"saved in {path}", file=sys.stderr)
     return 0
 
 
-def report(found: Any) -> list[str]:
+def report(result: Any) -> list[str]:
     """The tables of a faithfulness report, and its verdict."""
-    shares = ", ".join(f"{100 * share:g} %" for share in found.shares)
+    shares = ", ".join(f"{100 * share:g} %" for share in result.proportions)
     measures = ("comprehensiveness", "sufficiency", "τ with attention")
     lines = [
-        f"{found.texts} texts, {found.outputs} outputs; words erased ({found.erase}): {shares}",
+        f"{result.texts} texts, {result.outputs} outputs; words erased ({result.erase}): {shares}",
         "",
-        f"{'words named by':22}" + "".join(f"{name:>24}" for name in measures),
+        f"{'words ranked by':22}" + "".join(f"{name:>24}" for name in measures),
     ]
-    for method, value in found.comprehensiveness.items():
-        cells = (value, found.sufficiency[method], found.agreement.get(method))
+    for method, value in result.comprehensiveness.items():
+        cells = (value, result.sufficiency[method], result.agreement.get(method))
         lines.append(f"{method:22}{''.join(f'{_interval(cell):>24}' for cell in cells)}")
-    if found.flips:
+    if result.flips:
         lines += ["", f"{'attention':22}{'outputs that change':>24}{'total variation':>24}"]
-        for name, value in found.flips.items():
-            moved = _interval(found.distance[name])
+        for name, value in result.flips.items():
+            moved = _interval(result.distance[name])
             lines.append(f"{name:22}{_interval(value):>24}{moved:>24}")
-    return [*lines, "", found.verdict]
+    return [*lines, "", result.verdict]
 
 
 def _interval(value: Any) -> str:
-    if value is None or np.isnan(value.value):
+    if value is None or math.isnan(value.value):
         return "–"
+    if math.isnan(value.low):
+        return f"{value.value:.3f}"
     return f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]"
 
 
 def _progress() -> Callable[[int, int], None]:
-    """A line that says how far it is, on a terminal, once it has taken two seconds."""
-    show, begun = Live(sys.stderr), monotonic()
+    """A progress bar on a terminal, shown after two seconds."""
+    show, started = Live(sys.stderr), monotonic()
 
-    def told(done: int, total: int) -> None:
-        if not show.live or monotonic() - begun < 2:
+    def update(done: int, total: int) -> None:
+        if not show.live or monotonic() - started < 2:
             return
         show.close()
         if done < total:
             full = 30 * done // total
-            left = (monotonic() - begun) * (total / done - 1) if done else 0.0
+            left = (monotonic() - started) * (total / done - 1) if done else 0.0
             bar = "█" * full + "░" * (30 - full)
             show.stream.write(f"{bar} {done} of {total} texts, {left:.0f} s left")
             show.stream.flush()
 
-    return told
+    return update

@@ -1,27 +1,39 @@
 """`regard export`: a trained model as a graph for other runtimes."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, arguments: Sequence[str] | None) -> None:
     """Add `export`."""
     export = commands.add_parser(
-        "export", help="write a trained model as ONNX graphs that still return attention"
+        "export",
+        help="export a model to ONNX, with its attention weights",
+        examples=(
+            "regard export runs/en-fr",
+            "regard export runs/en-fr --out onnx",
+        ),
     )
-    export.add_argument("folder", type=Path, help="the folder of the run")
-    export.add_argument("--to", default="onnx", help="the format: onnx (default)")
+    export.add_argument("folder", type=Path, help="the run folder")
+    export.add_argument("--to", default="onnx", help="output format (default: onnx)")
     export.add_argument(
-        "--out", type=Path, metavar="FOLDER", help="default: a folder `onnx` in that of the run"
+        "--out", type=Path, metavar="FOLDER", help="output folder (default: onnx in the run folder)"
+    )
+    export.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace files in the output folder that were not written by an export",
     )
     export.set_defaults(run=_export, parser=export)
 
 
 def _export(chosen: argparse.Namespace) -> int:
-    from regard.inference import load
-    from regard.inference.export import export
+    from regard.commands.run_options import load_run
+    from regard.inference.export.onnx import export
 
-    for path in export(load(chosen.folder), chosen.to, chosen.out):
+    run = load_run(chosen.folder)
+    for path in export(run, chosen.to, chosen.out, overwrite=chosen.overwrite):
         print(path)
     return 0

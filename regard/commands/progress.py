@@ -1,43 +1,44 @@
-"""Progress as people see it: one line that changes, and lines that stay."""
+"""Progress of training on the terminal: one line that changes, and lines that stay."""
 
 from typing import Any
 
-SMOOTH = 0.95
-"""How much of the speed shown so far goes on into the next."""
+SMOOTHING = 0.95
+"""Weight of the earlier speed in the moving average that is shown."""
 
 
 class Live:
-    """Progress on a terminal: one line that changes; elsewhere, only what was measured.
+    """Shows progress: on a terminal in one line that changes, elsewhere only the validations.
 
-    Of several processes one speaks, and the others are quiet.
+    In distributed training all processes but the first are quiet.
     """
 
     def __init__(self, stream: Any, quiet: bool = False) -> None:
         self.stream, self.live, self.quiet = stream, stream.isatty() and not quiet, quiet
-        self.begun = False
-        """Whether an update was made."""
+        self.started = False
+        """Whether an update has been made."""
         self.speed = 0.0
-        self.measured = ""
+        self.metric = ""
+        """The main metric of the last validation, as it is shown."""
 
     def line(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         if text and not self.quiet:
             self.close()
             print(text, file=self.stream, flush=True)
 
     def progress(self, progress: Any) -> None:
-        """One update."""
+        """Show the progress after an update."""
         self.speed = (
-            SMOOTH * self.speed + (1 - SMOOTH) * progress.tokens_per_second
-            if self.begun
+            SMOOTHING * self.speed + (1 - SMOOTHING) * progress.tokens_per_second
+            if self.started
             else progress.tokens_per_second
         )
-        self.begun = True
+        self.started = True
         position, evaluation = progress.position, progress.evaluation
         self.line(progress.note)
         if evaluation is not None:
             main = evaluation.metrics[evaluation.main]
-            self.measured = f"{main.name} {main.value:.4g}, "
+            self.metric = f"{main.name} {main.value:.4g}, "
             self.line(
                 f"epoch {position.epoch + 1}, step {position.step}: loss {progress.loss:.3f}, "
                 f"{main.name} {main.value:.4g} [{main.low:.4g}, {main.high:.4g}]"
@@ -47,21 +48,21 @@ class Live:
         elif self.live:
             left = position.seconds * (1 / progress.share - 1) if progress.share > 0 else None
             self.stream.write(
-                f"\r\x1b[K\x1b[?7l"  # no wrapping: a narrow terminal cuts the line
+                f"\r\x1b[K\x1b[?7l"  # no wrapping: a narrow terminal truncates the line
                 f"epoch {position.epoch + 1}, step {position.step}, loss {progress.loss:.3f}, "
-                f"{self.measured}{self.speed:,.0f} tokens/s{duration(left)}\x1b[?7h"
+                f"{self.metric}{self.speed:,.0f} tokens/s{duration(left)}\x1b[?7h"
             )
             self.stream.flush()
 
     def close(self) -> None:
-        """Clear the changing line."""
+        """Clear the line that changes."""
         if self.live:
             self.stream.write("\r\x1b[K")
             self.stream.flush()
 
 
 def duration(seconds: float | None) -> str:
-    """How long it takes at most, in words; nothing where it is not known.
+    """The maximum time left in words; empty if it is unknown.
 
     >>> duration(42.0), duration(600.0), duration(9000.0)
     (', 42 s left at most', ', 10 min left at most', ', 2 h 30 min left at most')

@@ -1,8 +1,9 @@
-"""`regard serve`: trained runs over HTTP, with a page to look at them."""
+"""`regard serve`: trained runs over HTTP, with a web app."""
 
 import argparse
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -10,28 +11,46 @@ from urllib.parse import quote
 from regard.errors import RegardError
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, arguments: Sequence[str] | None) -> None:
     """Add `serve`."""
-    serve = commands.add_parser("serve", help="a page and an HTTP interface for trained models")
-    serve.add_argument("folders", nargs="+", type=Path, metavar="folder", help="folders of runs")
-    serve.add_argument("--port", type=_port, default=8000, help="default: 8000; 0: any free one")
+    serve = commands.add_parser(
+        "serve",
+        help="serve trained models: a web app and an HTTP API",
+        examples=(
+            "regard serve runs/en-fr runs/reviews --open",
+            "regard serve runs --port 8080",
+        ),
+    )
+    serve.add_argument(
+        "folders",
+        nargs="*",
+        type=Path,
+        metavar="folder",
+        help="run folders, or folders that contain some (default: the screens that need no model)",
+    )
+    serve.add_argument(
+        "--port",
+        type=_port,
+        default=8000,
+        help="port to listen on; 0 for any free port (default: 8000)",
+    )
     serve.add_argument(
         "--host",
         default="127.0.0.1",
-        help="the address to listen at; others than this machine’s own need a token",
+        help="address to listen on; any but loopback requires a token (default: 127.0.0.1)",
     )
-    serve.add_argument("--token", help="what every request must bring: Authorization: Bearer …")
     serve.add_argument(
-        "--token-file", type=Path, metavar="FILE", help="a file that holds the token"
+        "--token", help="token that every request must send: Authorization: Bearer …"
     )
+    serve.add_argument("--token-file", type=Path, metavar="FILE", help="read the token from a file")
     serve.add_argument(
         "--allow-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="a further name that requests may call this server by",
+        help="additional host name under which the server can be reached",
     )
-    serve.add_argument("--open", action="store_true", help="open the page in a browser")
+    serve.add_argument("--open", action="store_true", help="open the web app in a browser")
     serve.set_defaults(run=_serve, parser=serve)
 
 
@@ -39,35 +58,46 @@ def _serve(chosen: argparse.Namespace) -> int:
     from regard.serve import Server
     from regard.serve.server import is_loopback
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         print(f"regard: {line}", file=sys.stderr, flush=True)
 
     token = _token(chosen)
     server = Server(
-        chosen.folders,
+        _run_folders(chosen.folders),
         host=chosen.host,
         port=chosen.port,
         token=token,
-        names=chosen.allow_host,
-        tell=tell,
+        allowed_hosts=chosen.allow_host,
+        on_error=report,
     )
     if not is_loopback(chosen.host):
-        tell(f"warning: {chosen.host} can be reached by others, without encryption")
+        report(f"warning: {chosen.host} can be reached from other machines, without encryption")
     names = ", ".join(
-        one.id if one.ready else f"{one.id} (in training)"
-        for one in server.desk.shelf.served.values()
+        model.id if model.ready else f"{model.id} (in training)" for model in server.state.models
     )
-    print(f"{server.url}  {names}", flush=True)
-    # uvicorn hands on the signal that ended it when all is finished: it has done its work
+    print(f"{server.url}  {names or '(no models)'}", flush=True)
+    # uvicorn shuts down at the first signal and raises it again afterwards: ignored, since the
+    # requests in progress are finished then
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: None)
     if chosen.open:
         import webbrowser
 
-        # what stands after “#” stays in the browser
+        # browsers do not send what follows “#”
         webbrowser.open(server.url + ("" if token is None else f"/#token={quote(token)}"))
     server.run()
     return 0
+
+
+def _run_folders(folders: Sequence[Path]) -> list[Path]:
+    """Runs by their folders, and all runs in folders that contain some."""
+    from regard.training.stored_runs.run_summary import find_runs
+
+    runs: list[Path] = []
+    for folder in folders:
+        inside = find_runs(folder) if folder.is_dir() else []
+        runs += inside or [folder]  # the server says why a folder is no run
+    return list(dict.fromkeys(runs))
 
 
 def _token(chosen: argparse.Namespace) -> str | None:
@@ -78,7 +108,7 @@ def _token(chosen: argparse.Namespace) -> str | None:
     try:
         return str(chosen.token_file.read_text("utf-8")).strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise RegardError(f"{chosen.token_file}: the token cannot be read ({error})") from error
+        raise RegardError(f"{chosen.token_file}: cannot read the token ({error})") from error
 
 
 def _port(text: str) -> int:

@@ -4,6 +4,7 @@ import argparse
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,35 +16,50 @@ PICTURES = ("matrix", "links", "text", "heads")
 AGGREGATES = ("mean", "max")
 
 
-def add(commands: Any) -> None:
+def add(commands: Any, arguments: Sequence[str] | None) -> None:
     """Add `show`."""
-    show = commands.add_parser("show", help="see where a model looks, or draw a saved trace")
-    show.add_argument("source", type=Path, help="the folder of a run, or the file of a trace")
-    show.add_argument("--text", help="what the model reads; needed with a run")
-    show.add_argument("--target", help="the translation that it is made to write")
+    show = commands.add_parser(
+        "show",
+        help="draw the attention of a model on a text",
+        examples=(
+            'regard show runs/en-fr --text "The black cat sleeps ."',
+            'regard show runs/en-fr --text "The black cat sleeps ." --to look.html',
+        ),
+    )
+    show.add_argument("source", type=Path, help="a run folder, or a trace file")
+    show.add_argument("--text", help="the text; required with a run folder")
+    show.add_argument("--target", help="a translation to force, instead of the model's own")
     show.add_argument(
         "--to",
         default="terminal",
         metavar="FILE",
         help="terminal (default), or a file that ends in .html, .svg, .png or .json",
     )
-    show.add_argument("--picture", default="matrix", help=", ".join(PICTURES) + " (svg and png)")
-    show.add_argument("--look", metavar="NAME", help="which attention, such as decoder.source")
-    show.add_argument("--layer", type=int, metavar="INT", help="from 0 (default: the last)")
-    show.add_argument("--head", type=int, metavar="INT", help="from 0 (default: all together)")
     show.add_argument(
-        "--aggregate", default="mean", help="how heads come together: mean (default) or max"
+        "--picture", default="matrix", help=", ".join(PICTURES) + " (SVG and PNG only)"
+    )
+    show.add_argument("--look", metavar="NAME", help="kind of attention, such as decoder.source")
+    show.add_argument("--layer", type=int, metavar="INT", help="counted from 0 (default: the last)")
+    show.add_argument(
+        "--head", type=int, metavar="INT", help="counted from 0 (default: all combined)"
     )
     show.add_argument(
-        "--word", type=int, default=0, metavar="INT", help="the word that looks, in --picture text"
+        "--aggregate", default="mean", help="how heads are combined: mean (default) or max"
     )
-    show.add_argument("--title", default="", help="the title of the picture or page")
+    show.add_argument(
+        "--word",
+        type=int,
+        default=0,
+        metavar="INT",
+        help="the query, counted from 0, for --picture text",
+    )
+    show.add_argument("--title", default="", help="title of the picture or page")
     show.add_argument(
         "--budget",
         type=positive,
         default=10,
         metavar="MB",
-        help="how large a page may be: layers that do not fit are left out (default: 10)",
+        help="maximum size of a page; layers that do not fit are left out (default: 10)",
     )
     show.set_defaults(run=_show, parser=show)
 
@@ -62,7 +78,7 @@ def _show(chosen: argparse.Namespace) -> int:
         width = shutil.get_terminal_size((100, 24)).columns
         print(_printable(report(trace, width, _coloured(), **which)))
         return 0
-    from regard.files import write_whole
+    from regard.atomic_files import write_output
     from regard.show import draw
 
     data = draw(
@@ -72,13 +88,11 @@ def _show(chosen: argparse.Namespace) -> int:
         aggregate=chosen.aggregate,
         word=chosen.word,
         title=chosen.title,
-        budget=chosen.budget * 10**6,
+        max_bytes=chosen.budget * 10**6,
         **which,
     )
     path = Path(chosen.to)
-    if not path.parent.is_dir():
-        raise RegardError(f"{path}: cannot be written (no folder {path.parent})")
-    write_whole(path, lambda part: part.write_bytes(data))
+    write_output(path, lambda stream: stream.write(data))
     print(f"{path}: {len(data) / 1e6:.2f} MB" if len(data) > 10**5 else f"{path}: written")
     return 0
 
@@ -98,15 +112,19 @@ def _trace(chosen: argparse.Namespace) -> Any:
     """The trace of a file, or of a run on a text."""
     from regard.trace import Trace
 
+    if not chosen.source.exists():
+        raise RegardError(f"{chosen.source}: no such run folder or trace file")
     if not chosen.source.is_dir():
         if chosen.text is not None or chosen.target is not None:
-            raise RegardError(f"{chosen.source}: --text and --target need the folder of a run")
+            raise RegardError(f"{chosen.source}: --text and --target require a run folder")
         return Trace.read(chosen.source)
-    if chosen.text is None or not chosen.text.strip():
-        raise RegardError(f"{chosen.source}: a run needs a text to look at: give --text")
-    from regard.inference import load
+    from regard.commands.run_options import load_run
+    from regard.training import RunFolder
 
-    run = load(chosen.source)
+    RunFolder(chosen.source).config()  # a folder that is not a run needs another message
+    if chosen.text is None or not chosen.text.strip():
+        raise RegardError(f"{chosen.source}: a run needs a text: give --text")
+    run = load_run(chosen.source)
     try:
         return run.trace(chosen.text, chosen.target)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Batches of examples of similar length within a budget of tokens; a function of seed and epoch."""
+"""Batches of examples of similar length within a token budget, decided by seed and epoch alone."""
 
 from collections.abc import Sequence
 
@@ -8,43 +8,45 @@ from jaxtyping import Float, Int, Int64
 from torch import Tensor
 
 
-def shuffled(
+def shuffled_batches(
     lengths: Int[np.ndarray, "n"] | Int[np.ndarray, "n sides"], budget: int, seed: int, epoch: int
 ) -> list[np.ndarray]:
     """The batches of one epoch, as arrays of example numbers, in random order.
 
-    Examples are ordered by length, equal lengths at random, and cut where the padded batch would
-    pass `budget` tokens on its longest side; one example over the budget is a batch by itself.
-    Nothing but the arguments decides: a run resumed at batch k takes `shuffled(...)[k:]`.
+    Examples are sorted by length, ties in random order. A batch ends where its padded size would
+    exceed `budget` tokens on its longest side; one example over the budget is a batch by itself.
+    The result depends on the arguments alone: a run resumed at batch k takes
+    `shuffled_batches(...)[k:]`.
     """
     random = np.random.default_rng([seed, epoch])
-    batches = _cut(_ordered(lengths, random.permutation(len(lengths))), _columns(lengths), budget)
+    order = _sort_by_length(lengths, random.permutation(len(lengths)))
+    batches = _split_at_budget(order, _columns(lengths), budget)
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def in_order(
+def ordered_batches(
     lengths: Int[np.ndarray, "n"] | Int[np.ndarray, "n sides"], budget: int
 ) -> list[np.ndarray]:
     """Batches in one fixed order, shortest examples first: for validation and prediction."""
-    order = _ordered(lengths, np.arange(len(lengths)))
-    return _cut(order, _columns(lengths), budget)
+    order = _sort_by_length(lengths, np.arange(len(lengths)))
+    return _split_at_budget(order, _columns(lengths), budget)
 
 
 def shard(batch: np.ndarray, rank: int, world: int) -> np.ndarray:
-    """The part of a global batch that process `rank` of `world` computes.
+    """The examples of a global batch that process `rank` of `world` computes.
 
-    The parts are disjoint, cover the batch and differ by at most one example; a part is empty if
-    there are fewer examples than processes.
+    The shards are disjoint, cover the batch and differ in size by at most one example; a shard is
+    empty if there are fewer examples than processes.
     """
     if not 0 <= rank < world:
-        raise ValueError(f"rank {rank} is not in 0…{world - 1}")
+        raise ValueError(f"rank {rank}: expected 0 to {world - 1}")
     return batch[rank::world]
 
 
-def padding(
+def padding_share(
     lengths: Int[np.ndarray, "n"] | Int[np.ndarray, "n sides"], batches: Sequence[np.ndarray]
 ) -> float:
-    """The share of positions that hold padding, over all batches and sides."""
+    """The share of padded positions over all batches and sides."""
     columns = _columns(lengths)
     filled = sum(int(columns[batch].sum()) for batch in batches)
     positions = sum(int(columns[batch].max(0).sum()) * len(batch) for batch in batches)
@@ -54,7 +56,7 @@ def padding(
 def pad(
     rows: Sequence[np.ndarray], value: int = 0
 ) -> tuple[Int64[Tensor, "b t"], Int64[Tensor, "b"]]:
-    """Rows of token numbers as one tensor, filled up with `value`, and the length of each.
+    """Rows of token ids as one tensor, padded with `value`, and the length of each.
 
     >>> tokens, lengths = pad([np.array([5, 6, 7]), np.array([8])])
     >>> tokens.tolist(), lengths.tolist()
@@ -70,7 +72,7 @@ def pad(
 def pad_vectors(
     rows: Sequence[np.ndarray],
 ) -> tuple[Float[Tensor, "b t d"], Int64[Tensor, "b"]]:
-    """Sequences of vectors [t, d] as one tensor, filled up with zeros, and the length of each."""
+    """Sequences of vectors [t, d] as one tensor, padded with zeros, and the length of each."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     width = rows[0].shape[1] if len(rows) else 0
     filled = np.zeros((len(rows), int(lengths.max(initial=0)), width), dtype=np.float32)
@@ -83,11 +85,12 @@ def _columns(lengths: np.ndarray) -> np.ndarray:
     return lengths[:, None] if lengths.ndim == 1 else lengths
 
 
-def _ordered(lengths: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Example numbers by length, ties in the given order.
+def _sort_by_length(lengths: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Example numbers by the length of their last side, ties in the given order.
 
-    With two sides the second runs up and down by turns within equal lengths of the first, so that
-    neighbours are alike on both where the first changes.
+    Among examples whose last sides are equally long, the other side ascends if that length is even
+    and descends if it is odd. So the other side does not jump back from longest to shortest where
+    the last side grows by one, and neighbours have similar lengths on both sides.
     """
     columns = _columns(lengths)[order].astype(np.int64)
     last = columns[:, -1]
@@ -97,13 +100,15 @@ def _ordered(lengths: np.ndarray, order: np.ndarray) -> np.ndarray:
     return order[np.lexsort(keys[::-1])]
 
 
-def _cut(order: np.ndarray, columns: np.ndarray, budget: int) -> list[np.ndarray]:
-    """Runs of examples, each as long as its padded size on every side stays within the budget."""
+def _split_at_budget(order: np.ndarray, columns: np.ndarray, budget: int) -> list[np.ndarray]:
+    """Consecutive examples, as many as keep the padded size of every side within the budget."""
     if budget < 1:
-        raise ValueError(f"a budget of {budget} tokens holds nothing")
+        raise ValueError(f"a budget of {budget} tokens: expected 1 or more")
     batches: list[np.ndarray] = []
     start, widest = 0, columns.max(1) if columns.size else columns
     while start < len(order):
+        # No batch has more examples than if all were as short as its first one. Within that window
+        # the padded size, longest so far times count, never shrinks: a binary search finds its end.
         most = max(budget // max(int(widest[order[start]]), 1), 1)
         window = widest[order[start : start + most]]
         positions = np.maximum.accumulate(window) * np.arange(1, len(window) + 1)

@@ -1,4 +1,4 @@
-"""Corpora larger than memory: tokenised once into Arrow files that are mapped, never loaded."""
+"""Corpora larger than memory: tokenized once into Arrow files that are memory-mapped."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from regard.data.sources import Source
+from regard.atomic_files import write_whole
+from regard.data.readers.sources import Source
 from regard.errors import RegardError
-from regard.files import write_whole
 
 CHUNK = 2048
 _KEY = b"regard"
@@ -26,23 +26,23 @@ Row = Mapping[str, Any]
 class Corpus:
     """A table on disk: rows of token sequences, vectors, numbers and texts.
 
-    The file is mapped into memory, so the machine keeps of it what it has room for; the process
-    owns nothing but the lengths that are asked for.
+    The file is memory-mapped, so the operating system caches as much of it as fits; the process
+    itself allocates only the rows and lengths that are read.
     """
 
     def __init__(self, path: Path) -> None:
         try:
             reader = pa.ipc.open_file(pa.memory_map(str(path)))
-            stored = json.loads((reader.schema.metadata or {})[_KEY])
+            header = json.loads((reader.schema.metadata or {})[_KEY])
             last = reader.num_record_batches - 1
             chunks = [reader.get_batch(i) for i in range(last)]
-            facts = json.loads(reader.get_batch_with_custom_metadata(last).custom_metadata[_KEY])
-            self._size: int = stored["chunk"]
+            metadata = json.loads(reader.get_batch_with_custom_metadata(last).custom_metadata[_KEY])
+            self._size: int = header["chunk"]
         except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as error:
-            what = (str(error).splitlines() or [""])[0]
-            raise RegardError(f"{path}: not a corpus of Regard ({what})") from error
-        self.fingerprint: str = stored["fingerprint"]
-        self.facts: dict[str, Any] = facts
+            reason = (str(error).splitlines() or [""])[0]
+            raise RegardError(f"{path}: not a tokenized corpus of Regard ({reason})") from error
+        self.fingerprint: str = header["fingerprint"]
+        self.metadata: dict[str, Any] = metadata
         self.columns: tuple[str, ...] = tuple(reader.schema.names)
         self._length: int = sum(chunk.num_rows for chunk in chunks)
         self._views = {name: [_view(c.column(name)) for c in chunks] for name in self.columns}
@@ -52,11 +52,11 @@ class Corpus:
 
     def lengths(self, column: str) -> np.ndarray:
         """The length of each sequence of a column, int32 [n]."""
-        parts = [np.diff(view.offsets) for view in self._views[column]]
-        return np.concatenate([np.zeros(0, np.int32), *parts]).astype(np.int32)
+        by_chunk = [np.diff(view.offsets) for view in self._views[column]]
+        return np.concatenate([np.zeros(0, np.int32), *by_chunk]).astype(np.int32)
 
     def rows(self, indices: Sequence[int] | np.ndarray) -> dict[str, list[Any]]:
-        """The chosen rows, column by column: arrays for sequences, plain values for the others."""
+        """The chosen rows by column: arrays for sequences, plain values for the others."""
         chosen = [divmod(int(i), self._size) for i in indices]
         return {
             name: [views[chunk][row] for chunk, row in chosen]
@@ -87,16 +87,16 @@ class Stream:
     def __getitem__(self, place: slice) -> np.ndarray:
         start, stop, _ = place.indices(len(self))
         first = int(np.searchsorted(self._starts, start, "right")) - 1
-        found: list[np.ndarray] = []
+        pieces: list[np.ndarray] = []
         for begin, part in zip(self._starts[first:], self._parts[first:], strict=False):
             if begin >= stop:
                 break
-            found.append(part[max(start - int(begin), 0) : stop - int(begin)])
-        return np.concatenate(found) if found else np.zeros(0, np.int32)
+            pieces.append(part[max(start - int(begin), 0) : stop - int(begin)])
+        return np.concatenate(pieces) if pieces else np.zeros(0, np.int32)
 
 
 class _Lists:
-    """A column of sequences: one array of values and the places where each begins."""
+    """A column of sequences: one array of values, and the offset where each sequence begins."""
 
     def __init__(self, array: Any) -> None:
         self.offsets: np.ndarray = array.offsets.to_numpy()
@@ -132,51 +132,51 @@ def _view(array: Any) -> Any:
     return _Lists(array) if pa.types.is_list(array.type) else _Scalars(array)
 
 
-def write(
+def write_rows(
     path: Path,
     rows: Iterable[Row],
     fingerprint: str = "",
-    facts: Callable[[], Mapping[str, Any]] = dict,
+    metadata: Callable[[], Mapping[str, Any]] = dict,
     chunk: int = CHUNK,
 ) -> Corpus:
-    """Write rows to a corpus file, a chunk at a time, and open it.
+    """Write rows to a corpus file, one chunk at a time, and open it.
 
-    The file appears whole or not at all. `facts` is called after the last row; what it returns
-    (anything JSON holds, such as the summary of the reading) is kept in the file.
+    The file appears whole or not at all. `metadata` is called after the last row; its result (any
+    JSON value, such as the reader's summary) is stored in the file.
     """
-    stored = {"fingerprint": fingerprint, "chunk": chunk}
+    header = {"fingerprint": fingerprint, "chunk": chunk}
 
     def fill(part: Path) -> None:
         with part.open("wb") as file:
-            _write(file, iter(rows), stored, facts, path)
+            _write(file, iter(rows), header, metadata, path)
 
     write_whole(path, fill)
     return Corpus(path)
 
 
-def reuse(
+def reuse_or_write(
     path: Path,
     rows: Callable[[], Iterable[Row]],
     fingerprint: str | None,
-    facts: Callable[[], Mapping[str, Any]] = dict,
+    metadata: Callable[[], Mapping[str, Any]] = dict,
 ) -> Corpus:
-    """The corpus at `path` if it has this fingerprint; otherwise it is written anew.
+    """The corpus at `path` if it has this fingerprint; otherwise write it again.
 
-    Without a fingerprint (standard input) nothing can be reused.
+    Without a fingerprint (standard input) nothing is reused.
     """
     if fingerprint is not None and path.exists():
         try:
-            known = Corpus(path)
+            existing = Corpus(path)
         except RegardError:
-            known = None
-        if known is not None and known.fingerprint == fingerprint:
-            return known
-    return write(path, rows(), fingerprint or "", facts)
+            existing = None
+        if existing is not None and existing.fingerprint == fingerprint:
+            return existing
+    return write_rows(path, rows(), fingerprint or "", metadata)
 
 
 def fingerprint(sources: Iterable[Source], *options: object) -> str | None:
-    """A hash of the inputs (paths, sizes, times of change) and of all that decides the rows, such
-    as the tokenizer's fingerprint; None if an input cannot be known unread."""
+    """A hash of the inputs (paths, sizes, modification times) and of everything else that decides
+    the rows, such as the tokenizer's fingerprint; None for inputs such as standard input."""
     files = [source.fingerprint() for source in sources]
     if any(file is None for file in files):
         return None
@@ -197,22 +197,23 @@ def in_chunks(items: Iterable[_Item], size: int = CHUNK) -> Iterator[list[_Item]
 def _write(
     file: BufferedIOBase,
     rows: Iterator[Row],
-    stored: dict[str, Any],
-    facts: Callable[[], Mapping[str, Any]],
+    header: dict[str, Any],
+    metadata: Callable[[], Mapping[str, Any]],
     path: Path,
 ) -> None:
     first = next(rows, None)
     if first is None:
         raise RegardError(f"{path}: no examples to write")
     fields = [pa.field(name, _type(value, name)) for name, value in first.items()]
-    schema = pa.schema(fields, metadata={_KEY: json.dumps(stored)})
+    schema = pa.schema(fields, metadata={_KEY: json.dumps(header)})
     with pa.ipc.new_file(file, schema) as writer:
-        for chunk in in_chunks(chain([first], rows), stored["chunk"]):
+        for chunk in in_chunks(chain([first], rows), header["chunk"]):
             columns = [_column([row[f.name] for row in chunk], f.type) for f in schema]
             writer.write_batch(pa.record_batch(columns, schema=schema))
-        # An empty last batch carries the facts, which are not known before the rows have passed.
-        nothing = pa.record_batch([pa.array([], f.type) for f in schema], schema=schema)
-        writer.write_batch(nothing, custom_metadata={_KEY: json.dumps(facts())})
+        # The metadata is known only after the last row, when the schema has long been written: the
+        # custom metadata of an empty last batch carries it.
+        empty = pa.record_batch([pa.array([], f.type) for f in schema], schema=schema)
+        writer.write_batch(empty, custom_metadata={_KEY: json.dumps(metadata())})
 
 
 def _type(value: Any, name: str) -> Any:
@@ -227,21 +228,23 @@ def _type(value: Any, name: str) -> Any:
         return pa.list_(pa.float32() if array.dtype.kind == "f" and len(array) else pa.int32())
     if array.ndim == 2:
         return pa.list_(pa.list_(pa.float32(), array.shape[1]))
-    raise ValueError(f"column {name!r}: shape {array.shape} is neither [t] nor [t, d]")
+    raise ValueError(f"column {name!r}: shape {array.shape}: expected [t] or [t, d]")
 
 
-def _column(values: list[Any], kind: Any) -> Any:
-    if not pa.types.is_list(kind):
-        return pa.array(values, kind)
+def _column(values: list[Any], arrow_type: Any) -> Any:
+    if not pa.types.is_list(arrow_type):
+        return pa.array(values, arrow_type)
     offsets = np.cumsum([0] + [len(value) for value in values], dtype=np.int32)
-    inner = kind.value_type
+    inner = arrow_type.value_type
     if pa.types.is_fixed_size_list(inner):
         shape = (0, inner.list_size)
         flat = np.concatenate([np.zeros(shape), *(np.reshape(v, (-1, shape[1])) for v in values)])
-        held = pa.array(flat.astype(np.float32).ravel())
+        values_array = pa.array(flat.astype(np.float32).ravel())
         return pa.ListArray.from_arrays(
-            pa.array(offsets), pa.FixedSizeListArray.from_arrays(held, inner.list_size), type=kind
+            pa.array(offsets),
+            pa.FixedSizeListArray.from_arrays(values_array, inner.list_size),
+            type=arrow_type,
         )
     flat = np.concatenate([np.asarray(value) for value in values])
-    whole = pa.array(flat.astype(inner.to_pandas_dtype()))
-    return pa.ListArray.from_arrays(pa.array(offsets), whole, type=kind)
+    values_array = pa.array(flat.astype(inner.to_pandas_dtype()))
+    return pa.ListArray.from_arrays(pa.array(offsets), values_array, type=arrow_type)

@@ -1,4 +1,4 @@
-"""What is in a corpus: how much, how long, which words and labels, how often the same."""
+"""Statistics of a corpus: size, sentence lengths, words and labels with their frequencies."""
 
 from array import array
 from collections import Counter
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from regard.data.examples import Example, Labelled, Line, Pair, Tagged
-from regard.data.summary import Summary
-from regard.data.words import words
+from regard.data.readers.summary import Summary
+from regard.data.tokenizers.words import word_offsets
 
 QUANTILES = (0, 25, 50, 75, 95, 100)
 
@@ -21,14 +21,14 @@ class Side:
     name: str
     words: int = 0
     vocabulary: int = 0
-    once: int = 0
+    singletons: int = 0
     lengths: dict[int, int] = field(default_factory=dict)
-    common: list[tuple[str, int]] = field(default_factory=list)
+    most_common: list[tuple[str, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Description:
-    """A corpus described: examples, sides, labels with their counts, and the reader's summary."""
+    """The statistics of a corpus: examples, sides, label counts, and the reader's summary."""
 
     examples: int
     sides: list[Side]
@@ -37,18 +37,18 @@ class Description:
 
 
 def describe(examples: Iterable[Example], summary: Summary) -> Description:
-    """Describe examples as they stream by; `summary` is the one their reader fills."""
+    """Describe a stream of examples; `summary` is the one that their reader fills."""
     count = 0
-    seen: dict[str, tuple[Counter[str], array[int]]] = {}
+    by_side: dict[str, tuple[Counter[str], array[int]]] = {}
     labels: Counter[str] = Counter()
     for count, example in enumerate(examples, 1):  # noqa: B007
         labels.update(_labels(example))
-        for name, found in _sides(example):
-            known, lengths = seen.setdefault(name, (Counter(), array("i")))
-            lengths.append(len(found))
-            if not isinstance(found, np.ndarray):
-                known.update(found)
-    sides = [_side(name, known, lengths) for name, (known, lengths) in seen.items()]
+        for name, tokens in _sides(example):
+            frequencies, lengths = by_side.setdefault(name, (Counter(), array("i")))
+            lengths.append(len(tokens))
+            if not isinstance(tokens, np.ndarray):
+                frequencies.update(tokens)
+    sides = [_side(name, *statistics) for name, statistics in by_side.items()]
     ranked = sorted(labels.items(), key=lambda entry: (-entry[1], entry[0]))
     return Description(count, sides, ranked, summary)
 
@@ -73,18 +73,17 @@ def _sides(example: Example) -> list[tuple[str, list[str] | tuple[str, ...] | np
 
 
 def _words(text: str) -> list[str]:
-    return [text[start:end] for start, end in words(text)]
+    return [text[start:end] for start, end in word_offsets(text)]
 
 
-def _side(name: str, known: Counter[str], lengths: "array[int]") -> Side:
+def _side(name: str, frequencies: Counter[str], lengths: "array[int]") -> Side:
     values = np.frombuffer(lengths, np.int32) if lengths else np.zeros(1, np.int32)
-    marks = np.percentile(values, QUANTILES, method="nearest").astype(int)
-    once = sum(count == 1 for count in known.values())
+    quantiles = np.percentile(values, QUANTILES, method="nearest").astype(int)
     return Side(
         name,
-        int(values.sum()),
-        len(known),
-        once,
-        dict(zip(QUANTILES, marks.tolist(), strict=True)),
-        sorted(known.items(), key=lambda entry: (-entry[1], entry[0]))[:10],
+        words=int(values.sum()),
+        vocabulary=len(frequencies),
+        singletons=sum(count == 1 for count in frequencies.values()),
+        lengths=dict(zip(QUANTILES, quantiles.tolist(), strict=True)),
+        most_common=sorted(frequencies.items(), key=lambda entry: (-entry[1], entry[0]))[:10],
     )

@@ -1,4 +1,4 @@
-"""What a reader yields: one record an example, with the place it was read from."""
+"""What a reader yields: one record per example, with the place it was read from."""
 
 from dataclasses import dataclass
 
@@ -12,6 +12,13 @@ class Pair:
     source: str
     target: str
     where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedPair(Pair):
+    """A sentence pair with its gold links between words counted from 0, source first."""
+
+    links: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +49,4 @@ class Line:
 
 
 Example = Pair | Labelled | Tagged | Line
+"""One example of any task."""

@@ -1,12 +1,14 @@
-"""Sets of labels: numbered in a stable order, kept as JSON."""
+"""Sets of labels: numbered in a stable order, saved as JSON."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from regard.atomic_files import write_text
 from regard.errors import RegardError, unknown
-from regard.files import write_text
+from regard.verified_files import read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,12 @@ class Labels:
         return cls(tuple(sorted(set(names), key=_order)))
 
     def number(self, name: str, where: str = "") -> int:
-        """The number of a label; one that training never saw is an error."""
+        """The number of a label; a label that is not in the training data is an error."""
         if name in self._numbers:
             return self._numbers[name]
         place = f"{where}: " if where else ""
         raise RegardError(
-            f"{place}{unknown('label', name, self.names)} (those of the training data)"
+            f"{place}{unknown('label', name, self.names)} (the labels of the training data)"
         )
 
     def __len__(self) -> int:
@@ -54,16 +56,19 @@ class Labels:
         write_text(path, json.dumps(list(self.names), ensure_ascii=False, indent=1) + "\n")
 
     @classmethod
-    def load(cls, path: Path) -> "Labels":
-        """Read what `save` wrote."""
+    def load(cls, path: Path, least: int = 0) -> "Labels":
+        """Read what `save` wrote, at least so many names."""
         try:
-            names = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise RegardError(f"{path}: labels cannot be read ({error})") from error
+            names = read_json(path)
+        except OSError as error:
+            raise RegardError(f"{path}: the labels cannot be read ({error})") from error
         if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
             raise RegardError(f"{path}: expected a JSON array of label names")
+        if len(names) < least:
+            raise RegardError(f"{path}: has {len(names)} labels: expected {least} or more")
         if len(set(names)) < len(names):
-            raise RegardError(f"{path}: a label stands there twice")
+            twice = Counter(names).most_common(1)[0][0]
+            raise RegardError(f"{path}: label {twice!r} is listed twice: expected distinct labels")
         return cls(tuple(names))
 
 
@@ -74,4 +79,5 @@ def _order(name: str) -> tuple[int, float, str]:
         value = float(name)
     except ValueError:
         return 2, 0.0, name
+    # "nan" parses as a number but cannot be sorted as one.
     return (1, value, name) if value == value else (2, 0.0, name)

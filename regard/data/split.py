@@ -1,9 +1,8 @@
-"""A corpus in three parts: by a hash of the source, so that equal sources are never parted, or, for
-running text, by two cuts."""
+"""Train, validation and test splits: by a hash of the source, so that equal sources stay together,
+or, for running text, by position."""
 
 import json
 import os
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -14,83 +13,98 @@ from typing import TextIO
 
 import numpy as np
 
+from regard.atomic_files import write_folder
 from regard.data.examples import Example, Labelled, Line, Pair, Tagged
 from regard.errors import RegardError
 
-PARTS = ("train", "valid", "test")
-
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """Where the parts end: keys hash to 0…2^64, the lowest are `test`, then `valid`, then `train`.
+class HashSplit:
+    """Thresholds on the hash of a key, 0…2^64: the lowest are `test`, then `valid`, then `train`.
 
-    Nothing but the key and the seed decides, so that a corpus read again, in another order or with
-    lines added, falls apart in the same way.
+    The split of an example depends on its key and the seed alone, so that it stays the same when
+    the corpus is read in another order or grows.
     """
 
-    test: int
-    valid: int
+    test_below: int
+    valid_below: int
     seed: int = 0
 
-    def part(self, key: str) -> str:
-        """The part that an example with this key belongs to."""
-        place = place_of(key, self.seed)
-        return "test" if place < self.test else "valid" if place < self.valid else "train"
+    def of(self, key: str) -> str:
+        """The split of the examples with this key."""
+        value = key_hash(key, self.seed)
+        if value < self.test_below:
+            return "test"
+        return "valid" if value < self.valid_below else "train"
 
-    def parted(self, examples: Iterable[Example]) -> Iterator[tuple[str, Example]]:
-        """Each example with its part."""
-        return ((self.part(key_of(example)), example) for example in examples)
+    def assign(self, examples: Iterable[Example]) -> Iterator[tuple[str, Example]]:
+        """Each example with its split."""
+        return ((self.of(split_key(example)), example) for example in examples)
 
 
-def split_by(
+def split_by_hash(
     keys: Iterable[str],
     valid: float = 0.05,
     test: float = 0.0,
     most: int = 2000,
     seed: int = 0,
-) -> Split:
-    """Set aside shares of the distinct keys for `valid` and `test`: at least one key each (unless
-    the share is 0), and at most `most`.
+) -> HashSplit:
+    """Hold out shares of the distinct keys for `valid` and `test`.
 
-    >>> split = split_by([str(i) for i in range(1000)], valid=0.1, test=0.1)
-    >>> parts = [split.part(str(i)) for i in range(1000)]
-    >>> parts.count("valid"), parts.count("test"), parts.count("train")
+    Each has at least one key (unless its share is 0) and at most `most`.
+
+    >>> split = split_by_hash([str(i) for i in range(1000)], valid=0.1, test=0.1)
+    >>> splits = [split.of(str(i)) for i in range(1000)]
+    >>> splits.count("valid"), splits.count("test"), splits.count("train")
     (100, 100, 800)
     """
-    places = np.unique(np.fromiter((place_of(key, seed) for key in keys), np.uint64))
-    aside = _aside(len(places), "different examples", test, valid, most)
-    edges = [int(places[n]) for n in (aside[0], aside[0] + aside[1])]
-    return Split(edges[0] if aside[0] else 0, edges[1] if sum(aside) else 0, seed)
+    hashes = np.unique(np.fromiter((key_hash(key, seed) for key in keys), np.uint64))
+    in_test, in_valid = _held_out_counts(len(hashes), "distinct examples", test, valid, most)
+    # The hash at index n is the smallest one that is not among the first n.
+    return HashSplit(
+        test_below=int(hashes[in_test]) if in_test else 0,
+        valid_below=int(hashes[in_test + in_valid]) if in_test + in_valid else 0,
+        seed=seed,
+    )
 
 
-def cut(
+def split_running_text(
     lines: Sequence[Line], valid: float = 0.05, test: float = 0.0, most: int = 2000
 ) -> list[tuple[str, Line]]:
-    """Each line of a running text with its part: the end is `test`, what stands before it `valid`.
+    """Each line of a running text with its split: the end is `test`, the lines before it `valid`.
 
-    >>> [part for part, _ in cut([Line(str(i)) for i in range(5)], valid=0.2, test=0.2)]
+    >>> lines = [Line(str(i)) for i in range(5)]
+    >>> [split for split, _ in split_running_text(lines, valid=0.2, test=0.2)]
     ['train', 'train', 'train', 'valid', 'test']
     """
-    aside = _aside(len(lines), "lines", test, valid, most)
-    parts = ["train"] * (len(lines) - sum(aside)) + ["valid"] * aside[1] + ["test"] * aside[0]
-    return list(zip(parts, lines, strict=True))
+    in_test, in_valid = _held_out_counts(len(lines), "lines", test, valid, most)
+    in_train = len(lines) - in_test - in_valid
+    splits = ["train"] * in_train + ["valid"] * in_valid + ["test"] * in_test
+    return list(zip(splits, lines, strict=True))
 
 
-def _aside(count: int, what: str, test: float, valid: float, most: int) -> list[int]:
-    """How many are for test, and how many for valid."""
+def _held_out_counts(
+    count: int, what: str, test: float, valid: float, most: int
+) -> tuple[int, int]:
+    """How many of `count` are held out for test, and how many for validation."""
     if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
-        raise RegardError(f"shares of {valid} for valid and {test} for test leave none to train on")
-    aside = [min(max(round(share * count), 1), most) if share else 0 for share in (test, valid)]
-    if sum(aside) >= count:
         raise RegardError(
-            f"{count} {what} cannot be split in {1 + sum(n > 0 for n in aside)} parts: more are "
-            "needed"
+            f"shares of {valid} for valid and {test} for test: expected at least 0 each, and a sum "
+            "below 1"
         )
-    return aside
+    in_test, in_valid = (
+        min(max(round(share * count), 1), most) if share else 0 for share in (test, valid)
+    )
+    if in_test + in_valid >= count:
+        raise RegardError(
+            f"too few {what} ({count}): {in_valid} for valid and {in_test} for test leave none to "
+            "train on: add data or lower the shares"
+        )
+    return in_test, in_valid
 
 
-def key_of(example: Example) -> str:
-    """What must stay together: the source sentence, the text, the words."""
+def split_key(example: Example) -> str:
+    """What decides the split of an example: the source sentence, the text or the words."""
     if isinstance(example, Pair):
         return example.source
     if isinstance(example, (Labelled, Line)):
@@ -98,47 +112,36 @@ def key_of(example: Example) -> str:
     return " ".join(example.words) if isinstance(example.words, tuple) else example.where
 
 
-def place_of(key: str, seed: int = 0) -> int:
-    """A number in 0…2^64 that the key alone decides, for each seed another."""
+def key_hash(key: str, seed: int = 0) -> int:
+    """A hash of the key, 0…2^64, salted with the seed."""
     salted = blake2b(key.encode(), digest_size=8, salt=(seed % 2**64).to_bytes(8, "little"))
     return int.from_bytes(salted.digest(), "little")
 
 
 def write_split(
-    folder: Path, parted: Iterable[tuple[str, Example]], form: str = "tsv"
+    folder: Path, assigned: Iterable[tuple[str, Example]], form: str = "tsv"
 ) -> dict[Path, int]:
-    """Write each example to the file of its part, and say how many each file holds.
+    """Write each example to the file of its split; how many examples each file holds.
 
-    Examples come with their parts, as `Split.parted` and `cut` give them.
-    Pairs, labelled texts and conditioned lines become `train.tsv` (or `.jsonl`, which keeps tabs,
-    newlines and several labels), tagged words `train.conll`, plain lines `train.txt` (or `.jsonl`);
-    and so `valid` and `test`. The folder appears whole or not at all, and must be new or empty.
+    `assigned` examples come with their splits, as `HashSplit.assign` and `split_running_text`
+    return them. Pairs, labelled texts and conditioned lines become `train.tsv` (or `.jsonl`, which
+    preserves tabs, newlines and several labels), tagged words `train.conll`, plain lines
+    `train.txt` (or `.jsonl`); `valid` and `test` likewise. The folder must be new or empty, and
+    appears whole or not at all.
     """
     if form not in ("tsv", "jsonl"):
-        raise RegardError(f"format {form!r}: expected tsv or jsonl")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RegardError(f"{folder}: holds something else, nothing was written: name a new folder")
-    partial = folder.absolute().parent / f".{folder.absolute().name}.{os.getpid()}.partial"
-    try:
-        partial.mkdir(parents=True)
-        counts = _write_parts(partial, parted, form)
-        if folder.exists():
-            folder.rmdir()
-        partial.rename(folder)
-    except OSError as error:
-        raise RegardError(f"{folder}: cannot be written ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        raise RegardError(f"unknown format {form!r}: expected tsv or jsonl")
+    counts = write_folder(folder, lambda partial: _write_files(partial, assigned, form))
     return {folder / name: counts[name] for name in sorted(counts)}
 
 
-def _write_parts(folder: Path, parted: Iterable[tuple[str, Example]], form: str) -> Counter[str]:
+def _write_files(folder: Path, assigned: Iterable[tuple[str, Example]], form: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
         files: dict[str, TextIO] = {}
-        for part, example in parted:
-            ending, header, text = _written(example, form)
-            name = part + ending
+        for split, example in assigned:
+            suffix, header, text = _serialize(example, form)
+            name = split + suffix
             if name not in files:
                 opened = (folder / name).open("w", encoding="utf-8", newline="\n")
                 files[name] = stack.enter_context(opened)
@@ -151,23 +154,26 @@ def _write_parts(folder: Path, parted: Iterable[tuple[str, Example]], form: str)
     return counts
 
 
-def _written(example: Example, form: str) -> tuple[str, str, str]:
-    """The ending of an example's file, the first line of that file, and the example's own."""
+def _serialize(example: Example, form: str) -> tuple[str, str, str]:
+    """The suffix of an example's file, the header of that file, and the example's own text."""
     if isinstance(example, Tagged):
         if not isinstance(example.words, tuple):
-            raise RegardError(f"{example.where}: vectors are not written: split their files")
+            raise _vectors_error(example)
         rows = zip(example.words, example.tags, strict=True)
         return ".conll", "", "".join(f"{word}\t{tag}\n" for word, tag in rows) + "\n"
     if isinstance(example, Line) and example.condition is None:
         if form == "jsonl":
             return ".jsonl", "", json.dumps({"text": example.text}, ensure_ascii=False) + "\n"
-        return ".txt", "", _flat(example.text) + "\n"
+        return ".txt", "", _on_one_line(example.text) + "\n"
     record = _record(example)
     if form == "jsonl":
         return ".jsonl", "", json.dumps(record, ensure_ascii=False) + "\n"
-    cells = [_flat(value) if isinstance(value, str) else value for value in record.values()]
+    cells = [_on_one_line(value) if isinstance(value, str) else value for value in record.values()]
     if not all(isinstance(cell, str) for cell in cells):
-        raise RegardError(f"{example.where}: several labels or none: write jsonl, not tsv")
+        raise RegardError(
+            f"{example.where}: TSV holds exactly one label per text, here are "
+            f"{len(record['label'])}: use --format jsonl"
+        )
     return ".tsv", "\t".join(record) + "\n", "\t".join(map(str, cells)) + "\n"
 
 
@@ -176,11 +182,17 @@ def _record(example: Pair | Labelled | Line) -> dict[str, str | list[str]]:
         return {"source": example.source, "target": example.target}
     label = example.labels if isinstance(example, Labelled) else example.condition
     if not isinstance(example.text, str) or isinstance(label, np.ndarray) or label is None:
-        raise RegardError(f"{example.where}: vectors are not written: split their files")
+        raise _vectors_error(example)
     single = label if isinstance(label, str) else label[0] if len(label) == 1 else list(label)
     return {"text": example.text, "label": single}
 
 
-def _flat(text: str) -> str:
-    """A text on one line without tabs, which part lines and columns."""
+def _vectors_error(example: Example) -> RegardError:
+    return RegardError(
+        f"{example.where}: vectors cannot be split by this command: split their files instead"
+    )
+
+
+def _on_one_line(text: str) -> str:
+    """The text without tabs and newlines, which separate columns and lines."""
     return " ".join(text.split()) if any(blank in text for blank in "\t\n\r") else text

@@ -1,4 +1,4 @@
-"""Tags that mark spans: BIO, IOB1, BIOES and BILOU, told apart, converted, read as spans.
+"""Tags that mark spans: BIO, IOB1, BIOES and BILOU, recognized, converted, read as spans.
 
 BIO (Ramshaw and Marcus 1995, https://aclanthology.org/W95-0107): B begins a span, I continues it,
 O is outside. IOB1 writes B only where two spans of one kind touch. BIOES adds E for the last word
@@ -15,7 +15,7 @@ _MARKED = re.compile(r"([BIESLU])-(.+)", re.DOTALL)
 
 
 class Span(NamedTuple):
-    """Words `start` to `end` (excluded) are one thing of some kind."""
+    """Words `start` to `end` (exclusive) form one entity of some kind."""
 
     kind: str
     start: int
@@ -23,12 +23,12 @@ class Span(NamedTuple):
 
 
 def marks_spans(tag: str) -> bool:
-    """Whether a tag is written as the mark of a span, such as `B-PER`."""
+    """Whether a tag has the form of a span tag, such as `B-PER`."""
     return _MARKED.fullmatch(tag) is not None
 
 
 def parse_tag(tag: str) -> tuple[str, str]:
-    """Mark and kind of a tag.
+    """Prefix and kind of a tag.
 
     >>> parse_tag("B-PER"), parse_tag("O")
     (('B', 'PER'), ('O', ''))
@@ -40,56 +40,57 @@ def parse_tag(tag: str) -> tuple[str, str]:
     raise RegardError(f"tag {tag!r}: expected O, B-kind or I-kind (or E-, S-, L-, U-kind)")
 
 
-def scheme(tags: Iterable[str]) -> str:
-    """Which scheme a set of tags is of: `bio`, `bioes` (or BILOU), or `plain` for tags of words.
+def tag_scheme(tags: Iterable[str]) -> str:
+    """The scheme of a set of tags: `bio`, `bioes` (also for BILOU), or `plain` for tags of words.
 
-    >>> scheme(["O", "B-PER"]), scheme(["O", "S-PER"]), scheme(["NN", "VB"])
+    >>> tag_scheme(["O", "B-PER"]), tag_scheme(["O", "S-PER"]), tag_scheme(["NN", "VB"])
     ('bio', 'bioes', 'plain')
     """
-    known = set(tags)
-    if not any(marks_spans(tag) for tag in known):
+    distinct = set(tags)
+    if not any(marks_spans(tag) for tag in distinct):
         return "plain"
-    marks = {parse_tag(tag)[0] for tag in sorted(known)}
-    return "bioes" if marks & set("ESLU") else "bio"
+    prefixes = {parse_tag(tag)[0] for tag in sorted(distinct)}
+    return "bioes" if prefixes & set("ESLU") else "bio"
 
 
 def spans(tags: Sequence[str]) -> list[Span]:
-    """The spans that tags mark, read as the CoNLL evaluation does: an I that continues nothing
-    begins a span.
+    """The spans that tags mark; as in the CoNLL evaluation, an I that continues nothing begins a
+    span.
 
     >>> spans(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
     [Span(kind='PER', start=0, end=2), Span(kind='LOC', start=3, end=4), Span(kind='LOC', ...)]
     """
-    found: list[Span] = []
+    complete: list[Span] = []
+    # `start` is where the open span began, -1 while no span is open.
     start, kind = -1, ""
     for i, tag in enumerate(tags):
-        mark, this = parse_tag(tag)
-        continues = mark in "IEL" and start >= 0 and this == kind
+        prefix, this = parse_tag(tag)
+        continues = prefix in "IEL" and start >= 0 and this == kind
         if start >= 0 and not continues:
-            found.append(Span(kind, start, i))
+            complete.append(Span(kind, start, i))
             start = -1
-        if mark != "O" and not continues:
+        if prefix != "O" and not continues:
             start, kind = i, this
-        if mark in "ELSU":
-            found.append(Span(kind, start, i + 1))
+        if prefix in "ELSU":
+            complete.append(Span(kind, start, i + 1))
             start = -1
     if start >= 0:
-        found.append(Span(kind, start, len(tags)))
-    return found
+        complete.append(Span(kind, start, len(tags)))
+    return complete
 
 
-def bio(found: Iterable[Span], length: int) -> tuple[str, ...]:
+def bio(marked: Iterable[Span], length: int) -> tuple[str, ...]:
     """BIO tags of a sentence of `length` words with these spans."""
     tags = ["O"] * length
-    for kind, start, end in found:
+    for kind, start, end in marked:
         tags[start:end] = [f"B-{kind}"] + [f"I-{kind}"] * (end - start - 1)
     return tuple(tags)
 
 
-def bioes(found: Iterable[Span], length: int) -> tuple[str, ...]:
+def bioes(marked: Iterable[Span], length: int) -> tuple[str, ...]:
     """BIOES tags of a sentence of `length` words with these spans."""
     tags = ["O"] * length
-    for kind, start, end in found:
+    for kind, start, end in marked:
         inner = [f"I-{kind}"] * (end - start - 2)
         several = [f"B-{kind}", *inner, f"E-{kind}"]
         tags[start:end] = several if end - start > 1 else [f"S-{kind}"]
@@ -114,19 +115,17 @@ def to_bioes(tags: Sequence[str]) -> tuple[str, ...]:
     return bioes(spans(tags), len(tags))
 
 
-def fault(tags: Sequence[str]) -> tuple[int, str] | None:
-    """The first place where tags break the strict form of their scheme, and what is wrong there.
+def first_fault(tags: Sequence[str]) -> tuple[int, str] | None:
+    """The first position where tags violate their scheme, and what is wrong there.
 
-    >>> fault(["O", "I-PER"])
+    >>> first_fault(["O", "I-PER"])
     (1, 'I-PER begins a span: expected B-PER')
     """
-    strict = to_bioes(tags) if scheme(tags) == "bioes" else to_bio(tags)
+    strict = to_bioes(tags) if tag_scheme(tags) == "bioes" else to_bio(tags)
     bilou = str.maketrans("LU", "ES")
     for i, (tag, expected) in enumerate(zip(tags, strict, strict=True)):
         if tag[:1].translate(bilou) + tag[1:] != expected:
             begins = expected[0] in "BS" and tag[0] in "IEL"
-            return (
-                i,
-                f"{tag} {'begins a span' if begins else 'is out of place'}: expected {expected}",
-            )
+            problem = "begins a span" if begins else "does not fit its neighbours"
+            return i, f"{tag} {problem}: expected {expected}"
     return None

@@ -1,5 +1,5 @@
-"""Trained models in use: load a run, predict and evaluate."""
+"""Trained runs in use: load one, predict, evaluate, align, explain, export."""
 
-from regard.inference.runs import Run, load, train_run
+from regard.inference.run import Run, load
 
-__all__ = ["Run", "load", "train_run"]
+__all__ = ["Run", "load"]

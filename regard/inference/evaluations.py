@@ -1,58 +1,96 @@
-"""Evaluations of a run, kept in its folder: a summary, and a line a sentence."""
+"""Evaluations of a run, saved in its folder: a summary, and one line per example."""
 
+import hashlib
 import json
+import os
 from collections.abc import Sequence
-from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from regard.atomic_files import write_text
 from regard.errors import RegardError
+from regard.inference.run import clean_text
 from regard.tasks.task import Evaluation
 from regard.training import RunFolder
-from regard.training.folder import write_text
+from regard.verified_files import read_json
+
+MAX_NAME = 60
+"""Maximum length of the part of an evaluation's name that comes from file names."""
 
 
-def summary(found: Evaluation) -> dict[str, Any]:
-    """What was measured, without the sentences, in plain values."""
+def summary(evaluation: Evaluation) -> dict[str, Any]:
+    """The metrics of an evaluation in plain values, without the examples."""
     return {
-        "main": found.main,
-        "higher": found.higher,
-        "metrics": {name: asdict(value) for name, value in found.metrics.items()},
-        "by_length": {name: asdict(value) for name, value in found.by_length.items()},
+        "main": evaluation.main,
+        "higher": evaluation.higher,
+        "metrics": {name: value.record() for name, value in evaluation.metrics.items()},
+        "by_length": {name: value.record() for name, value in evaluation.by_length.items()},
     }
 
 
-def keep(folder: RunFolder, name: str, found: Evaluation, **options: Any) -> Path:
-    """Write an evaluation into the run's folder, over an older one of that name."""
+def save_evaluation(
+    folder: RunFolder,
+    name: str,
+    evaluation: Evaluation,
+    *,
+    data: Sequence[str] = (),
+    **options: Any,
+) -> Path:
+    """Write an evaluation into the run folder; one of the same name is replaced.
+
+    Args:
+        folder: that of the run.
+        name: see `evaluation_name`.
+        evaluation: the metrics and the lines to write.
+        data: the files that it was made on, see `full_paths`.
+        options: those of the evaluation.
+    """
+    folder.refuse_links(folder.evaluations)
     path = folder.evaluations / f"{name}.json"
-    record = {"name": name, "options": options, **summary(found)}
-    lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in found.lines)
+    record = {"name": name, "data": list(data), "options": options, **summary(evaluation)}
+    lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in evaluation.lines)
     write_text(path.with_suffix(".jsonl"), "".join(lines))
     write_text(path, json.dumps(record, ensure_ascii=False, indent=2) + "\n")
     return path
 
 
-def kept(folder: RunFolder) -> dict[str, dict[str, Any]]:
+def saved_evaluations(folder: RunFolder) -> dict[str, dict[str, Any]]:
     """The summaries of all evaluations of a run, by name."""
     return {path.stem: _read(path) for path in sorted(folder.evaluations.glob("*.json"))}
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+        record = read_json(path)
+    except OSError as error:
         raise RegardError(f"{path}: not an evaluation ({error})") from error
-    if not isinstance(found, dict) or "metrics" not in found:
+    if not isinstance(record, dict) or "metrics" not in record:
         raise RegardError(f"{path}: not an evaluation: write it with `regard evaluate`")
-    return found
+    return record
 
 
-def named(data: str | PathLike[str] | Sequence[str | PathLike[str]]) -> str:
-    """The name of an evaluation on some files: what their names have in common.
+def evaluation_name(data: str | PathLike[str] | Sequence[str | PathLike[str]]) -> str:
+    """The name of an evaluation on some files: their names, and a digest of their full paths.
 
-    >>> named(["data/test.de", "data/test.en"]), named("reviews.tsv.gz")
-    ('test', 'reviews')
+    The digest keeps evaluations on files of the same name in different folders apart.
+
+    >>> evaluation_name(["data/test.de", "data/test.en"]).rpartition("-")[0]
+    'test'
+    >>> evaluation_name("old/test.tsv") == evaluation_name("new/test.tsv")
+    False
     """
-    files = [data] if isinstance(data, str | PathLike) else data
-    return "+".join(dict.fromkeys(Path(file).name.split(".")[0] or "data" for file in files))
+    paths = full_paths(data)
+    names = dict.fromkeys(Path(path).name.split(".")[0].strip("-") or "data" for path in paths)
+    digest = hashlib.sha256("\0".join(paths).encode()).hexdigest()
+    return f"{'+'.join(names)[:MAX_NAME]}-{digest[:8]}"
+
+
+def full_paths(data: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[str]:
+    """The full paths of data files; standard input and names of the hub as they are."""
+    given = [data] if isinstance(data, str | PathLike) else data
+    names = [os.fspath(name) for name in given]
+    return [
+        clean_text(name if name == "-" or name.startswith("hf:") else os.path.realpath(name))
+        for name in names
+    ]

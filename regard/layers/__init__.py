@@ -1,38 +1,38 @@
-"""Layers with weights: everything that attends takes any score, any mask and any normalizer."""
+"""Layers with weights; every attention takes any score, any mask and any normalizer."""
 
-from regard.layers.crf import CRF, Decoded
-from regard.layers.decoding import BahdanauStep, DecoderState, LuongStep, Stepped
+from regard.layers.crf import CRF, BestTags
+from regard.layers.decoder_steps import BahdanauStep, DecoderState, DecoderStepOutput, LuongStep
 from regard.layers.experts import Experts, Mixture, balance_loss
-from regard.layers.memory import Memory, Remembered
-from regard.layers.multihead import Cache, Looked, MultiHead
-from regard.layers.pooling import Pooled, Pooling
-from regard.layers.reading import Prepared, Reading
-from regard.layers.recurrent import Cell, Encoded, Encoder
-from regard.layers.transformer import Block, BlockCache, Transformed
+from regard.layers.memory.external_memory import Memory, MemoryOutput
+from regard.layers.memory_attention import MemoryAttention, PreparedMemory
+from regard.layers.multihead import Cache, MultiHead, MultiHeadOutput
+from regard.layers.pooling import Pooling, PoolingOutput
+from regard.layers.recurrent import Cell, Encoder, EncoderOutput
+from regard.layers.transformer import Block, BlockCache, BlockOutput
 
 __all__ = [
     "CRF",
     "BahdanauStep",
+    "BestTags",
     "Block",
     "BlockCache",
+    "BlockOutput",
     "Cache",
     "Cell",
-    "Decoded",
     "DecoderState",
-    "Encoded",
+    "DecoderStepOutput",
     "Encoder",
+    "EncoderOutput",
     "Experts",
-    "Looked",
     "LuongStep",
     "Memory",
+    "MemoryAttention",
+    "MemoryOutput",
     "Mixture",
     "MultiHead",
-    "Pooled",
+    "MultiHeadOutput",
     "Pooling",
-    "Prepared",
-    "Reading",
-    "Remembered",
-    "Stepped",
-    "Transformed",
+    "PoolingOutput",
+    "PreparedMemory",
     "balance_loss",
 ]

@@ -8,21 +8,22 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 
-class Decoded(NamedTuple):
-    """The best label sequence of every input, and its score (the unnormalised log-probability)."""
+class BestTags(NamedTuple):
+    """The most probable label sequence of every input, and its s(x, y)."""
 
     tags: list[list[int]]
-    scores: Float[Tensor, " b"]
+    potentials: Float[Tensor, " b"]
+    """s(x, y), the log-probability before log Z is subtracted."""
 
 
 class CRF(nn.Module):
-    """Scores of neighbouring labels on top of the emissions of a network.
+    """Potentials of neighbouring labels on top of the emissions of a network.
 
         log p(y | x) = s(x, y) − log Z(x)
         s(x, y) = start[y₁] + Σₜ emissions[t, yₜ] + Σₜ transitions[yₜ₋₁, yₜ] + end[y_T]
 
     The partition Z(x) sums over all sequences of the same length by the forward algorithm; it is
-    exact. The empty sequence has score 0 and, being the only one of its length, probability 1.
+    exact. The empty sequence has s = 0 and, being the only one of its length, probability 1.
     All three tables start at zero, where the field is an independent softmax at every step.
 
     `allowed[i, j]` says whether label j may follow label i; `allowed_start[i]` and
@@ -82,18 +83,18 @@ class CRF(nn.Module):
         """log p(tags | emissions) of each sequence; its negative mean is the loss to train with.
 
         What stands beyond a sequence's length, in emissions or tags, has no influence. Tags that
-        the constraints forbid are a ValueError that names the place (ask `legal` beforehand):
-        their log-likelihood is −∞, and no step of training could mend that.
+        the constraints forbid are a ValueError that names the place (see `legal`):
+        their log-likelihood is −∞, which no training step could change.
         """
         emissions, real = self._prepare(emissions, lengths)
         tags = self._real_tags(tags, real)
         self._refuse_forbidden(tags, real)
-        return self._score(emissions, tags, real) - self._log_partition(emissions, real)
+        return self._potential(emissions, tags, real) - self._log_partition(emissions, real)
 
     def log_partition(
         self, emissions: Float[Tensor, "b t l"], lengths: Int[Tensor, " b"] | None = None
     ) -> Float[Tensor, " b"]:
-        """log Z: the log of the summed exponentiated scores of all allowed label sequences.
+        """log Z: the log of Σ exp s(x, y) over all allowed label sequences.
 
         −∞, with no gradient, where the constraints leave no sequence of that length.
         """
@@ -117,7 +118,7 @@ class CRF(nn.Module):
     @torch.no_grad()
     def decode(
         self, emissions: Float[Tensor, "b t l"], lengths: Int[Tensor, " b"] | None = None
-    ) -> Decoded:
+    ) -> BestTags:
         """The most probable allowed label sequences, by Viterbi's algorithm.
 
         Viterbi 1967, https://doi.org/10.1109/TIT.1967.1054010.
@@ -125,17 +126,18 @@ class CRF(nn.Module):
         emissions, real = self._prepare(emissions, lengths)
         batch, time, _ = emissions.shape
         if time == 0:
-            return Decoded([[] for _ in range(batch)], emissions.new_zeros(batch))
+            return BestTags([[] for _ in range(batch)], emissions.new_zeros(batch))
         best, pointers = self._best_prefixes(emissions, real)
-        scores, last = (best + self._allowed_end(best.dtype)).max(-1)
-        scores = torch.where(real[:, 0], scores, 0)
+        potentials, last = (best + self._allowed_end(best.dtype)).max(-1)
+        potentials = torch.where(real[:, 0], potentials, 0)
         counts = real.sum(1).tolist()
-        _refuse_impossible(scores, counts)
+        _refuse_impossible(potentials, counts)
+        # Follow the pointers back from the best last label, for all sequences at once.
         path = [last]
         for previous in reversed(pointers):
             path.append(previous.gather(1, path[-1][:, None])[:, 0])
         tags = torch.stack(path[::-1], 1).tolist()
-        return Decoded([row[:n] for row, n in zip(tags, counts, strict=True)], scores)
+        return BestTags([row[:n] for row, n in zip(tags, counts, strict=True)], potentials)
 
     def legal(
         self, tags: Int[Tensor, "b t"], lengths: Int[Tensor, " b"] | None = None
@@ -154,37 +156,44 @@ class CRF(nn.Module):
     def _alphas(self, emissions: Tensor, real: Tensor) -> tuple[list[Tensor], Tensor]:
         """α[t, j] = log Σ exp s over all prefixes that end with label j at step t.
 
-        Each less its maximum, since α grows with t and would lose its last digits; and the sum of
-        what was taken away.
+        Each has its maximum over j subtracted, since α grows with t and would lose its last
+        digits; the second result is the sum of those maxima, which log Z needs back. After the
+        end of a sequence (`here` is False) its α stays as it is, so that the last one is that of
+        its own last step.
         """
         into = self._allowed_transitions(emissions.dtype).t()
-        # unbind rather than an index a step: the gradient of each index is as large as emissions.
+        # unbind, not one index per step: the gradient of each index is as large as emissions.
         first, *later = emissions.unbind(1)
-        alpha, taken = _centred(self._allowed_start(emissions.dtype) + first)
+        alpha, taken = _centre(self._allowed_start(emissions.dtype) + first)
         alphas = [alpha]
         for emission, here in zip(later, real.unbind(1)[1:], strict=True):
             reached = log_sum_exp(alpha[:, None, :] + into) + emission
-            alpha, peak = _centred(torch.where(here[:, None], reached, alpha))
+            alpha, peak = _centre(torch.where(here[:, None], reached, alpha))
             taken = taken + peak
             alphas.append(alpha)
         return alphas, taken
 
     def _betas(self, emissions: Tensor, real: Tensor) -> list[Tensor]:
-        """β[t, i] = log Σ exp s over all continuations of label i at step t, less its maximum."""
+        """β[t, i] = log Σ exp s over all continuations of label i at step t, less its maximum.
+
+        Computed backward. Steps after the end of a sequence have the β of an ending, so that the
+        recursion starts anew at the sequence's own last step.
+        """
         onto = self._allowed_transitions(emissions.dtype)
         beta = ending = self._allowed_end(emissions.dtype).expand_as(emissions[:, 0])
         betas = [ending]
         steps = zip(emissions.unbind(1)[1:], real.unbind(1)[1:], strict=True)
         for emission, here in reversed(list(steps)):
             onward = log_sum_exp(onto + (emission + beta)[:, None, :])
-            beta, _ = _centred(torch.where(here[:, None], onward, ending))
+            beta, _ = _centre(torch.where(here[:, None], onward, ending))
             betas.append(beta)
         return betas[::-1]
 
     def _best_prefixes(self, emissions: Tensor, real: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """The recursion of α with max for the sum, and where the maximum of each step came from.
+        """The recursion of α with max in place of the sum, and the label of each maximum.
 
-        Beyond its length a sequence stays as it is: every label points to itself.
+        After the end of a sequence every label points to itself, so that tracing back from the
+        last step arrives unchanged at the sequence's own last label.
         """
         into = self._allowed_transitions(emissions.dtype).t()
         first, *later = emissions.unbind(1)
@@ -197,7 +206,7 @@ class CRF(nn.Module):
             pointers.append(torch.where(here[:, None], source, itself))
         return best, pointers
 
-    def _score(self, emissions: Tensor, tags: Tensor, real: Tensor) -> Tensor:
+    def _potential(self, emissions: Tensor, tags: Tensor, real: Tensor) -> Tensor:
         """s(x, y) of sequences that the constraints allow."""
         if emissions.shape[1] == 0:
             return emissions.new_zeros(emissions.shape[0])
@@ -241,7 +250,7 @@ class CRF(nn.Module):
         if wrong.any():
             row, step = wrong.nonzero()[0].tolist()
             raise ValueError(
-                f"tags[{row}, {step}] = {tags[row, step].item()} is no label: "
+                f"tags[{row}, {step}] = {tags[row, step].item()} is not a label: "
                 f"expected 0 to {self.labels - 1} within the sequence's length"
             )
         return tags
@@ -265,14 +274,14 @@ class CRF(nn.Module):
             sequence = tags[row, real[row]].tolist()
             raise ValueError(
                 f"the constraints forbid tags[{row}, {step}] = {sequence[step]} in the sequence "
-                f"{sequence[: step + 2]}{'…' if step + 2 < len(sequence) else ''}: mend the tags "
-                "or loosen allowed, allowed_start or allowed_end"
+                f"{sequence[: step + 2]}{'…' if step + 2 < len(sequence) else ''}: correct the "
+                "tags or loosen allowed, allowed_start or allowed_end"
             )
 
 
-def log_sum_exp(scores: Float[Tensor, "*b l"]) -> Float[Tensor, "*b"]:
-    """log Σ exp over the last axis; −∞ with a zero gradient where all scores are −∞."""
-    total: Tensor = _LogSumExp.apply(scores)  # type: ignore[no-untyped-call]
+def log_sum_exp(values: Float[Tensor, "*b l"]) -> Float[Tensor, "*b"]:
+    """log Σ exp over the last axis; −∞ with a zero gradient where all values are −∞."""
+    total: Tensor = _LogSumExp.apply(values)  # type: ignore[no-untyped-call]
     return total
 
 
@@ -280,28 +289,28 @@ class _LogSumExp(torch.autograd.Function):
     """torch.logsumexp has the same values, and a gradient of NaN for a row of −∞."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor) -> Tensor:
-        total = torch.logsumexp(scores, -1)
-        ctx.save_for_backward(scores, total)
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        total = torch.logsumexp(values, -1)
+        ctx.save_for_backward(values, total)
         return total
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        scores, total = ctx.saved_tensors
+        values, total = ctx.saved_tensors
         finite = total.masked_fill(total == -torch.inf, 0)
-        share: Tensor = (scores - finite[..., None]).exp()
+        share: Tensor = (values - finite[..., None]).exp()
         return gradient[..., None] * share
 
 
-def _centred(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Scores [b l] less their maximum, and that maximum: 0 where all scores are −∞."""
-    peak = scores.detach().amax(-1)
+def _centre(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Values [b l] less their maximum, and that maximum: 0 where all values are −∞."""
+    peak = values.detach().amax(-1)
     peak = peak.masked_fill(peak == -torch.inf, 0)
-    return scores - peak[:, None], peak
+    return values - peak[:, None], peak
 
 
-def _forbid(scores: Tensor, allowed: Tensor | None) -> Tensor:
-    return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+def _forbid(potentials: Tensor, allowed: Tensor | None) -> Tensor:
+    return potentials if allowed is None else potentials.masked_fill(~allowed, -torch.inf)
 
 
 def _real_steps(lengths: Tensor | None, like: Tensor) -> Tensor:
@@ -310,14 +319,14 @@ def _real_steps(lengths: Tensor | None, like: Tensor) -> Tensor:
     if lengths is None:
         return torch.ones(batch, time, dtype=torch.bool, device=like.device)
     if lengths.shape != (batch,):
-        raise ValueError(f"lengths must be [{batch}], one a sequence, got {tuple(lengths.shape)}")
+        raise ValueError(f"lengths must be [{batch}], one per sequence, got {tuple(lengths.shape)}")
     if batch and not 0 <= int(lengths.min()) <= int(lengths.max()) <= time:
         raise ValueError(f"lengths must be from 0 to {time} steps, got {lengths.tolist()}")
     return torch.arange(time, device=like.device) < lengths.to(like.device)[:, None]
 
 
-def _refuse_impossible(scores: Tensor, lengths: list[int]) -> None:
-    impossible = (scores == -torch.inf).nonzero().flatten().tolist()
+def _refuse_impossible(potentials: Tensor, lengths: list[int]) -> None:
+    impossible = (potentials == -torch.inf).nonzero().flatten().tolist()
     if impossible:
         row = impossible[0]
         raise ValueError(

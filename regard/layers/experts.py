@@ -13,7 +13,7 @@ from regard.attention.scores import Score
 
 
 class Mixture(NamedTuple):
-    """What the experts made of each token, how much each was heard, and how uneven the load was."""
+    """The output for each token, the weight of each expert, and the load-balancing loss."""
 
     output: Float[Tensor, "*b o"]
     weights: Float[Tensor, "*b e"]
@@ -21,28 +21,28 @@ class Mixture(NamedTuple):
 
 
 class Routing(NamedTuple):
-    """The gate's decision for each token: what it thinks of the experts, and whom it chooses."""
+    """The gate's decision for each token."""
 
     probabilities: Float[Tensor, "n e"]
     """Softmax of the scores over all experts."""
     sent: Float[Tensor, "n e"]
-    """The parts in which a token is sent to experts; they sum to one."""
+    """The shares of a token that are sent to each expert; they sum to one."""
     weights: Float[Tensor, "n e"]
-    """How much each expert is heard."""
+    """The weight of each expert in the output."""
 
 
 class Experts(nn.Module):
-    """Feed-forward networks, and a gate that says for each token whom to listen to.
+    """Feed-forward networks, and a gate that weights them for each token.
 
         output = Σₑ weightsₑ · expertₑ(x),   expertₑ(x) = activation(x Wₑ + bₑ) W′ₑ + b′ₑ
         weights = softmax(score(x, keys))
 
     The gate is attention: the token is the query, each expert has a learned key, and the value is
-    what that expert makes of the token. With the dot score it is the usual linear gate; any other
-    score of `regard.attention.scores`, or a callable, serves as well.
+    that expert's output for the token. With the dot score it is the usual linear gate; any other
+    score of `regard.attention.scores`, or a callable, works as well.
 
     `top_k=None` mixes all experts (Jacobs et al. 1991, https://doi.org/10.1162/neco.1991.3.1.79).
-    A number sends each token to its best experts alone, and only those are computed. With two or
+    A number sends each token only to its best experts, and only those are computed. With two or
     more, weights are the softmax over the chosen (Shazeer et al. 2017,
     https://arxiv.org/abs/1701.06538); with one, that softmax would be a constant without gradient,
     and the weight is the chosen expert's share among all (Switch: Fedus, Zoph & Shazeer 2021,
@@ -81,7 +81,7 @@ class Experts(nn.Module):
         output_size = width if output_size is None else output_size
         self.top_k = top_k
         self.activation = activation
-        self.score = scores.make(score, width, width, max_keys=experts)
+        self.score = scores.make_score(score, width, width, max_keys=experts)
         self.keys = nn.Parameter(torch.randn(experts, width) * width**-0.5)
         self.noise = nn.Linear(width, experts, bias=False) if noise else None
         if self.noise is not None:
@@ -101,42 +101,43 @@ class Experts(nn.Module):
         mix = self._mix_all if self.top_k is None else self._mix_chosen
         output, weights = mix(real, routing), routing.weights
         balance = balance_loss(routing.sent, routing.probabilities)
-        return Mixture(_put_back(output, tokens, mask), _put_back(weights, tokens, mask), balance)
+        return Mixture(_scatter(output, tokens, mask), _scatter(weights, tokens, mask), balance)
 
     def route(self, tokens: Float[Tensor, "n w"]) -> Routing:
         """Where each token goes, before any expert is computed."""
-        fit = self.score(tokens, self.keys)
-        if fit.shape != (len(tokens), len(self.keys)):
+        match = self.score(tokens, self.keys)
+        if match.shape != (len(tokens), len(self.keys)):
             raise ValueError(
-                f"the score returned {list(fit.shape)} for {len(tokens)} tokens and "
+                f"the score returned {list(match.shape)} for {len(tokens)} tokens and "
                 f"{len(self.keys)} experts: expected [{len(tokens)}, {len(self.keys)}]"
             )
         if self.noise is not None and self.training:
-            fit = fit + torch.randn_like(fit) * F.softplus(self.noise(tokens))
-        probabilities = normalizers.softmax(fit)
+            match = match + torch.randn_like(match) * F.softplus(self.noise(tokens))
+        probabilities = normalizers.softmax(match)
         if self.top_k is None:
             return Routing(probabilities, probabilities, probabilities)
-        best = fit.detach().topk(self.top_k, dim=-1).indices
-        chosen = torch.zeros_like(fit, dtype=torch.bool).scatter(-1, best, True)
+        best = match.detach().topk(self.top_k, dim=-1).indices
+        chosen = torch.zeros_like(match, dtype=torch.bool).scatter(-1, best, True)
         if self.top_k == 1:
             weights = probabilities.masked_fill(~chosen, 0)
         else:
-            weights = normalizers.softmax(fit, chosen)
-        return Routing(probabilities, chosen.to(fit.dtype) / self.top_k, weights)
+            weights = normalizers.softmax(match, chosen)
+        return Routing(probabilities, chosen.to(match.dtype) / self.top_k, weights)
 
     def _mix_all(self, tokens: Float[Tensor, "n w"], routing: Routing) -> Float[Tensor, "n o"]:
-        everyone = tokens.expand(len(self.keys), *tokens.shape)
+        repeated = tokens.expand(len(self.keys), *tokens.shape)
         hidden = self.activation(
-            torch.baddbmm(self.inner_bias[:, None], everyone, self.inner_weight)
+            torch.baddbmm(self.inner_bias[:, None], repeated, self.inner_weight)
         )
-        made = torch.baddbmm(self.outer_bias[:, None], hidden, self.outer_weight)
-        return torch.einsum("ne,eno->no", routing.weights, made)
+        outputs = torch.baddbmm(self.outer_bias[:, None], hidden, self.outer_weight)
+        return torch.einsum("ne,eno->no", routing.weights, outputs)
 
     def _mix_chosen(self, tokens: Float[Tensor, "n w"], routing: Routing) -> Float[Tensor, "n o"]:
-        """The same sum over the chosen experts alone: each gets its own tokens in one batch."""
+        """The same sum over the chosen experts only: each gets its own tokens in one batch."""
+        # Pairs (expert, token) sorted by expert, so that each batch is a slice of the tokens.
         expert, token = routing.sent.t().nonzero(as_tuple=True)
         batches = tokens[token].split((routing.sent > 0).sum(0).tolist())
-        # unbind rather than an index an expert: the gradient of each index is as large as them all.
+        # unbind, not one index per expert: the gradient of each index is as large as all weights.
         networks = zip(
             self.inner_weight.unbind(),
             self.inner_bias.unbind(),
@@ -144,15 +145,15 @@ class Experts(nn.Module):
             self.outer_bias.unbind(),
             strict=True,
         )
-        made = []
+        outputs = []
         for batch, (inner, inner_bias, outer, outer_bias) in zip(batches, networks, strict=True):
             if len(batch):
                 hidden = self.activation(torch.addmm(inner_bias, batch, inner))
-                made.append(torch.addmm(outer_bias, hidden, outer))
-        if not made:
+                outputs.append(torch.addmm(outer_bias, hidden, outer))
+        if not outputs:
             return tokens.new_zeros(0, self.outer_bias.shape[1])
-        heard = torch.cat(made) * routing.weights[token, expert][:, None]
-        return heard.new_zeros(len(tokens), heard.shape[1]).index_add(0, token, heard)
+        weighted = torch.cat(outputs) * routing.weights[token, expert][:, None]
+        return weighted.new_zeros(len(tokens), weighted.shape[1]).index_add(0, token, weighted)
 
     def _check(self, tokens: Tensor, mask: Tensor | None) -> None:
         width = self.keys.shape[1]
@@ -182,8 +183,8 @@ def balance_loss(
     return experts * (sent.sum(0) * probabilities.sum(0)).sum() / max(tokens, 1) ** 2
 
 
-def _put_back(rows: Tensor, tokens: Tensor, mask: Tensor | None) -> Tensor:
-    """Rows of the real tokens at their places among all tokens, zeros between them."""
+def _scatter(rows: Tensor, tokens: Tensor, mask: Tensor | None) -> Tensor:
+    """Rows of the real tokens at their positions among all tokens, zeros at the others."""
     shape = (*tokens.shape[:-1], rows.shape[-1])
     if mask is None:
         return rows.reshape(shape)
@@ -191,5 +192,5 @@ def _put_back(rows: Tensor, tokens: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _uniform(shape: tuple[int, ...], inputs: int) -> nn.Parameter:
-    """Fresh weights as nn.Linear draws them for as many inputs."""
+    """Fresh weights, initialised as in nn.Linear with that many inputs."""
     return nn.Parameter(torch.empty(shape).uniform_(-(inputs**-0.5), inputs**-0.5))

@@ -1,4 +1,4 @@
-"""Multi-head attention: several looks at once, each in its own projection.
+"""Multi-head attention: several attentions at once, each in its own projection.
 
 head_i = attend(W_Qⁱ query, W_Kⁱ key, W_Vⁱ value), output = W_O [head_1; …; head_h].
 
@@ -19,7 +19,7 @@ from regard.attention.normalizers import Normalizer
 from regard.attention.positions import linear_bias, rotate
 from regard.attention.scores import Score
 from regard.errors import unknown
-from regard.layers.sizes import expect_size
+from regard.layers.expected_size import expect_size
 
 POSITIONS = ("none", "rotary", "linear")
 
@@ -31,8 +31,8 @@ class Cache(NamedTuple):
     value: Float[Tensor, "*b h k v"]
 
 
-class Looked(NamedTuple):
-    """What the heads read together, where each looked, and the keys and values they read from."""
+class MultiHeadOutput(NamedTuple):
+    """The joined output of the heads, the weights of each, and their keys and values."""
 
     output: Float[Tensor, "*b q w"]
     weights: Float[Tensor, "*b h q k"] | None
@@ -47,7 +47,7 @@ class MultiHead(nn.Module):
     >>> output.shape, weights.shape
     (torch.Size([3, 5, 8]), torch.Size([3, 2, 5, 5]))
 
-    Decoding step by step, the cache brings back what was computed before:
+    When decoding step by step, the cache holds what was computed before:
 
     >>> output, weights, cache = layer(torch.randn(3, 1, 8), cache=cache)
     >>> weights.shape
@@ -74,10 +74,10 @@ class MultiHead(nn.Module):
 
         Args:
             width: size of the queries and of the output.
-            heads: how many looks at once.
-            key_width: size of the keys given to it; `width` unless said.
-            value_width: size of the values given to it; `key_width` unless said.
-            head_size: size of a head's query, key and value; width / heads unless said.
+            heads: number of heads.
+            key_width: size of the keys given to it (default: `width`).
+            value_width: size of the values given to it (default: `key_width`).
+            head_size: size of a head's query, key and value (default: width / heads).
             key_heads: how many heads keys and values have; a divisor of `heads`.
             score: any score, by name or as a callable on heads ``[*b, h, q, d]``; all heads
                 share its weights.
@@ -93,7 +93,9 @@ class MultiHead(nn.Module):
         value_width = key_width if value_width is None else value_width
         key_heads = heads if key_heads is None else key_heads
         if min(heads, key_heads) < 1:
-            raise ValueError(f"heads are at least 1; got heads {heads} and key_heads {key_heads}")
+            raise ValueError(
+                f"heads must be at least 1; got heads {heads} and key_heads {key_heads}"
+            )
         if head_size is None and width % heads:
             raise ValueError(
                 f"{heads} heads do not divide a width of {width}: choose others, or give head_size"
@@ -109,12 +111,12 @@ class MultiHead(nn.Module):
                 f"a width of {width}): give an even head_size"
             )
         self.heads, self.key_heads, self.positions = heads, key_heads, positions
-        self.normalize, self.dropout = normalizers.named(normalize), dropout
+        self.normalize, self.dropout = normalizers.normalizer_by_name(normalize), dropout
         self.query = nn.Linear(width, heads * size, bias)
         self.key = nn.Linear(key_width, key_heads * size, bias)
         self.value = nn.Linear(value_width, key_heads * size, bias)
         self.output = nn.Linear(heads * size, width, bias)
-        self.score = scores.make(score, size, size, max_keys=max_keys)
+        self.score = scores.make_score(score, size, size, max_keys=max_keys)
 
     def forward(
         self,
@@ -125,16 +127,16 @@ class MultiHead(nn.Module):
         *,
         cache: Cache | None = None,
         need_weights: bool = True,
-    ) -> Looked:
-        """Look at `key` and read `value`; without them, at the query's own sequence.
+    ) -> MultiHeadOutput:
+        """Attend to `key` and read `value`; without them, to the query's own sequence.
 
         Args:
-            query: what looks.
-            key: what is looked at; the query itself unless given.
-            value: what is read there; the key itself unless given.
-            mask: True = may look; a lazy mask, or a bool tensor that broadcasts with [*b, q, k],
+            query: one vector per query.
+            key: one vector per position (default: the query).
+            value: one vector per position (default: the key).
+            mask: True = may attend; a lazy mask, or a bool tensor that broadcasts with [*b, q, k],
                 or with [*b, h, q, k] if it has that many axes.
-            cache: keys and values of earlier positions; the new ones go behind them.
+            cache: keys and values of earlier positions; new ones are appended to them.
             need_weights: whether weights are returned; the output is the same without.
         """
         key = query if key is None else key
@@ -147,7 +149,7 @@ class MultiHead(nn.Module):
         value: Float[Tensor, "*b k v"] | None = None,
         cache: Cache | None = None,
     ) -> Cache:
-        """Keys and values projected, behind those of an earlier cache."""
+        """Keys and values projected, appended to those of an earlier cache."""
         seen = 0 if cache is None else cache.key.shape[-2]
         new_key = _heads("key", key, self.key, self.key_heads)
         new_value = _heads("value", key if value is None else value, self.value, self.key_heads)
@@ -164,8 +166,8 @@ class MultiHead(nn.Module):
         mask: Mask | Tensor | None = None,
         *,
         need_weights: bool = True,
-    ) -> Looked:
-        """Look at what was remembered; positions are aligned to its end."""
+    ) -> MultiHeadOutput:
+        """Attend to the keys and values of a cache; positions are aligned to its end."""
         queries, keys = query.shape[-2], cache.key.shape[-2]
         heads = _heads("query", query, self.query, self.heads)
         if self.positions == "rotary":
@@ -187,7 +189,7 @@ class MultiHead(nn.Module):
             need_weights=need_weights,
         )
         joined = attended.output.transpose(-2, -3).flatten(-2)
-        return Looked(self.output(joined), attended.weights, cache)
+        return MultiHeadOutput(self.output(joined), attended.weights, cache)
 
 
 def _heads(

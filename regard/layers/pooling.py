@@ -16,13 +16,13 @@ from regard.attention.masks import Mask
 from regard.attention.normalizers import Normalizer
 from regard.attention.scores import Score
 from regard.errors import unknown
-from regard.layers.sizes import expect_size
+from regard.layers.expected_size import expect_size
 
-KINDS = ("sum", "mean", "max", "weighted", "fixed")
+POOLINGS = ("sum", "mean", "max", "weighted", "fixed")
 
 
-class Pooled(NamedTuple):
-    """One vector a set, and how much of each member is in it."""
+class PoolingOutput(NamedTuple):
+    """One vector per set, and how much of each member is in it."""
 
     output: Float[Tensor, "*b p"]
     weights: Float[Tensor, "*b n t"]
@@ -43,7 +43,7 @@ class Pooling(nn.Module):
 
     >>> words = torch.tensor([[1.0, 2.0], [3.0, 6.0], [9.0, 9.0]])
     >>> Pooling(2, "mean")(words, torch.tensor([True, True, False]))
-    Pooled(output=tensor([2., 4.]), weights=tensor([[0.5000, 0.5000, 0.0000]]))
+    PoolingOutput(output=tensor([2., 4.]), weights=tensor([[0.5000, 0.5000, 0.0000]]))
     """
 
     def __init__(
@@ -62,17 +62,17 @@ class Pooling(nn.Module):
         Args:
             width: size of the vectors.
             kind: sum, mean, max, weighted or fixed.
-            queries: number of fixed queries; the output is so many times as wide.
-            score: any score, by name or as a callable, for weighted and fixed; additive and dot
-                unless said. Queries have the size `width`, save those of "mlp".
+            queries: number of fixed queries; the output is that many times as wide.
+            score: any score, by name or as a callable, for weighted and fixed (default:
+                additive and dot). Queries have the size `width`, except those of "mlp".
             hidden: hidden size of an additive score, or of "mlp", whose fixed queries then have
-                it too; `width` unless said.
+                it too (default: `width`).
             normalize: any normalizer, for weighted and fixed.
             max_keys: the longest set for the score "location".
         """
         super().__init__()
-        if kind not in KINDS:
-            raise ValueError(unknown("pooling", kind, KINDS))
+        if kind not in POOLINGS:
+            raise ValueError(unknown("pooling", kind, POOLINGS))
         if queries != 1 and kind != "fixed":
             raise ValueError(f"{kind} pooling has one query; {queries} need the kind 'fixed'")
         if queries < 1:
@@ -82,18 +82,22 @@ class Pooling(nn.Module):
         self.score: Score = _all_equal
         self.normalize: Normalizer = normalizers.none if kind == "sum" else normalizers.softmax
         if kind in ("weighted", "fixed"):
-            self.normalize = normalizers.named(normalize)
+            self.normalize = normalizers.normalizer_by_name(normalize)
             if score is None:
                 score = "dot" if kind == "fixed" else "additive"
             query_size = hidden or width if (kind, score) == ("fixed", "mlp") else width
-            self.score = scores.make(score, query_size, width, hidden=hidden, max_keys=max_keys)
+            self.score = scores.make_score(
+                score, query_size, width, hidden=hidden, max_keys=max_keys
+            )
         if kind == "weighted":
             self.context = nn.Linear(width, width)
         if kind == "fixed":
             self.queries = nn.Parameter(torch.empty(queries, query_size))
             nn.init.normal_(self.queries, std=query_size**-0.5)
 
-    def forward(self, states: Float[Tensor, "*b t w"], mask: Mask | Tensor | None = None) -> Pooled:
+    def forward(
+        self, states: Float[Tensor, "*b t w"], mask: Mask | Tensor | None = None
+    ) -> PoolingOutput:
         """Pool each set; `mask` says which members are real: bool [*b, t], or a lazy mask."""
         expect_size("the set", states, self.width)
         if isinstance(mask, Tensor):
@@ -102,10 +106,10 @@ class Pooling(nn.Module):
         output, weights = attend(
             query, states, states, mask, score=self.score, normalize=self.normalize
         )
-        assert weights is not None  # asked for by default
+        assert weights is not None  # requested by default
         if self.kind == "max":
             return _largest(states, weights > 0)
-        return Pooled(output.flatten(-2), weights)
+        return PoolingOutput(output.flatten(-2), weights)
 
     def _query(self, states: Tensor, mask: Mask | Tensor | None) -> Tensor:
         if self.kind == "fixed":
@@ -119,15 +123,15 @@ class Pooling(nn.Module):
 
 
 def _all_equal(query: Tensor, key: Tensor) -> Tensor:
-    """A score that finds all keys equal."""
+    """A score that is the same for all keys."""
     batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     return query.new_ones(()).expand(*batch, query.shape[-2], key.shape[-2])
 
 
-def _largest(states: Float[Tensor, "*b t w"], real: Bool[Tensor, "*b 1 t"]) -> Pooled:
+def _largest(states: Float[Tensor, "*b t w"], real: Bool[Tensor, "*b 1 t"]) -> PoolingOutput:
     if states.shape[-2] == 0:
-        return Pooled(states.sum(-2), states.new_zeros(real.shape))
+        return PoolingOutput(states.sum(-2), states.new_zeros(real.shape))
     best, where = states.masked_fill(~real.mT, float("-inf")).max(-2)
     wins = torch.zeros_like(states).scatter(-2, where.unsqueeze(-2), 1.0).mean(-1)
     empty = ~real.any(-1)
-    return Pooled(best.masked_fill(empty, 0.0), wins.unsqueeze(-2) * real)
+    return PoolingOutput(best.masked_fill(empty, 0.0), wins.unsqueeze(-2) * real)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.errors import unknown
-from regard.layers.sizes import expect_size
+from regard.layers.expected_size import expect_size
 
 State = tuple[Tensor, ...]
 
@@ -30,7 +30,7 @@ SEQUENCES: dict[str, type[nn.RNN | nn.GRU | nn.LSTM]] = {
 }
 
 
-class Encoded(NamedTuple):
+class EncoderOutput(NamedTuple):
     """The state at each position, and the last state of each layer, both directions joined."""
 
     states: Float[Tensor, "b t s"]
@@ -38,7 +38,7 @@ class Encoded(NamedTuple):
 
 
 class Cell(nn.Module):
-    """One step of a recurrent network: h_t = tanh(W_e x_t + W_h h_{t-1} + b), or its gated kin.
+    """One step of a recurrent network: h_t = tanh(W_e x_t + W_h h_{t-1} + b), or a gated variant.
 
     >>> cell = Cell(3, 5, "lstm")
     >>> hidden, memory = cell(torch.randn(2, 3), cell.initial(torch.zeros(2, 5)))
@@ -64,7 +64,7 @@ class Cell(nn.Module):
         if self.kind == "lstm":
             return hidden, hidden if memory is None else memory
         if memory is not None:
-            raise ValueError(f"only an lstm begins with a memory cell; this is {self.kind}")
+            raise ValueError(f"only an lstm has a memory cell; this is {self.kind}")
         return (hidden,)
 
     def forward(self, inputs: Float[Tensor, "b w"], state: State) -> State:
@@ -78,8 +78,8 @@ class Cell(nn.Module):
 class Encoder(nn.Module):
     """A recurrent network over whole sequences, in one direction or in both.
 
-    Padding changes nothing: sequences are packed, so that the backward direction begins at each
-    one's own end. States of both directions are joined.
+    Padding changes nothing: sequences are packed, so that the backward direction begins at the end
+    of each sequence. States of both directions are joined.
 
     Schuster and Paliwal, 1997, https://doi.org/10.1109/78.650093
 
@@ -105,9 +105,9 @@ class Encoder(nn.Module):
             input_size: size of the vectors that come in.
             hidden: size of the state of one direction.
             cell: elman, gru or lstm.
-            layers: how many, one on the other.
-            bidirectional: also read from the end; states are then twice as large.
-            dropout: between layers, in training; the last one's states are left whole.
+            layers: number of stacked layers.
+            bidirectional: also read from the end; states are twice as large.
+            dropout: between layers, in training; not applied to the states of the last layer.
         """
         super().__init__()
         if cell not in SEQUENCES:
@@ -129,28 +129,29 @@ class Encoder(nn.Module):
         inputs: Float[Tensor, "b t w"],
         lengths: Int[Tensor, "b"] | None = None,
         state: State | None = None,
-    ) -> Encoded:
+    ) -> EncoderOutput:
         """Read the sequences.
 
         Args:
-            inputs: the vectors of each sequence, padded behind its end.
-            lengths: how many of them are real, 0 included; all, unless given. States behind the
-                end are zero, and the last state is that at the end.
-            state: where to begin, as `last` of an earlier call; zeros unless given. In one
+            inputs: the vectors of each sequence, padded after its end.
+            lengths: how many of them are real, 0 included (default: all). States after the end are
+                zero, and the last state is that at the end.
+            state: where to begin, as `last` of an earlier call (default: zeros). In one
                 direction, two calls equal one on the joined sequence.
         """
         expect_size("the input", inputs, self.network.input_size)
         batch, time, _ = inputs.shape
         before = self._zeros(inputs) if state is None else state
         if inputs.shape[:2].numel() == 0:
-            return Encoded(inputs.new_zeros(batch, time, self.size), before)
+            return EncoderOutput(inputs.new_zeros(batch, time, self.size), before)
         if lengths is None:
             states, last = self.network(inputs, self._inner(before))
-            return Encoded(states, self._outer(last))
+            return EncoderOutput(states, self._outer(last))
         _check_lengths(lengths, inputs)
         empty = (lengths == 0).to(inputs.device)[:, None, None]
         packed = pack_padded_sequence(
-            # A packed sequence has one step at least: an empty one takes it on zeros, in vain.
+            # A packed sequence has at least one step: an empty one takes it on zeros, and the
+            # result of that step is discarded below.
             inputs.masked_fill(empty, 0.0),
             lengths.clamp(min=1).cpu(),
             batch_first=True,
@@ -159,7 +160,7 @@ class Encoder(nn.Module):
         packed_states, last = self.network(packed, self._inner(before))
         states, _ = pad_packed_sequence(packed_states, batch_first=True, total_length=time)
         after = zip(before, self._outer(last), strict=True)
-        return Encoded(
+        return EncoderOutput(
             states.masked_fill(empty, 0.0),
             tuple(torch.where(empty, old, new) for old, new in after),
         )
@@ -189,7 +190,7 @@ def _check_lengths(lengths: Tensor, inputs: Tensor) -> None:
     if lengths.shape != (batch,):
         raise ValueError(
             f"lengths of shape {list(lengths.shape)} for inputs of shape {list(inputs.shape)}: "
-            f"expected a number a sequence, [{batch}]"
+            f"expected one number per sequence, [{batch}]"
         )
     low, high = int(lengths.min()), int(lengths.max())
     if low < 0 or high > time:

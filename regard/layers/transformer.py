@@ -1,4 +1,4 @@
-"""The transformer block: attention, perhaps attention to a source, and a feed-forward network.
+"""The transformer block: self-attention, optionally attention to a source, and feed-forward.
 
 Each part is added to its input, with a layer norm before it ("pre") or after the sum ("post").
 
@@ -17,9 +17,9 @@ from regard.attention.normalizers import Normalizer
 from regard.attention.scores import Score
 from regard.errors import unknown
 from regard.layers.dropout import Dropout
+from regard.layers.expected_size import expect_size
 from regard.layers.experts import Experts
 from regard.layers.multihead import Cache, MultiHead
-from regard.layers.sizes import expect_size
 
 NORMS = ("pre", "post")
 
@@ -31,19 +31,19 @@ class BlockCache(NamedTuple):
     source: Cache | None
 
 
-class Transformed(NamedTuple):
-    """The vectors after the block, where it looked by name, and what the next step needs."""
+class BlockOutput(NamedTuple):
+    """The vectors after the block, attention weights by name, and what the next step needs."""
 
     output: Float[Tensor, "*b q w"]
     weights: dict[str, Tensor]
-    """"self" and "source" [*b, h, q, k] when asked for; "experts" [*b, q, e] when there are any."""
+    """"self" and "source" [*b, h, q, k] when requested; "experts" [*b, q, e] if there are any."""
     cache: BlockCache
     balance: Float[Tensor, ""] | None
     """The load-balancing loss of the experts."""
 
 
 class Block(nn.Module):
-    """One layer of a transformer, encoder or decoder, with or without a source to look at.
+    """One layer of a transformer, encoder or decoder, with or without attention to a source.
 
     pre: x ← x + part(norm(x)); post: x ← norm(x + part(x)).
     """
@@ -70,8 +70,8 @@ class Block(nn.Module):
         Args:
             width: size of the vectors.
             heads: number of heads.
-            hidden: hidden size of the feed-forward network; 4 · width unless said.
-            source_width: size of the vectors of a source to look at; None for no such part.
+            hidden: hidden size of the feed-forward network (default: 4 · width).
+            source_width: size of the vectors of a source to attend to; None for no such part.
             norm: layer norm "pre" each part or "post" its sum.
             dropout: on weights, hidden layer (not that of experts) and the output of each part, in
                 training.
@@ -79,8 +79,8 @@ class Block(nn.Module):
             normalize: any normalizer.
             positions: "rotary" or "linear", for the attention to the sequence itself.
             key_heads: fewer key heads than query heads.
-            experts: so many feed-forward networks, mixed by a gate, instead of one.
-            top_k: how many experts see a vector; all, unless said.
+            experts: number of feed-forward networks, mixed by a gate; 0 for a single one.
+            top_k: how many experts process a vector (default: all).
             max_keys: the longest sequence for the score "location".
         """
         super().__init__()
@@ -126,17 +126,17 @@ class Block(nn.Module):
         cache: BlockCache | None = None,
         real: Bool[Tensor, "*b q"] | None = None,
         need_weights: bool = True,
-    ) -> Transformed:
+    ) -> BlockOutput:
         """Pass the block.
 
         Args:
             states: the vectors; with a cache, those of the new positions alone.
-            mask: who may look at whom within the sequence.
-            source: vectors to look at besides; with a cache they are in it already.
-            source_mask: who may look where in the source.
+            mask: which positions of the sequence each one may attend to.
+            source: vectors of the source; with a cache they are already in it.
+            source_mask: which positions of the source may be attended to.
             cache: what an earlier call returned.
             real: False at padding, which then reaches no expert and does not count in the balance.
-            need_weights: whether the looks are returned; the output is the same without.
+            need_weights: whether weights are returned; the output is the same without.
         """
         expect_size("the sequence", states, self.width)
         weights: dict[str, Tensor | None] = {}
@@ -159,7 +159,7 @@ class Block(nn.Module):
             fed, weights["experts"], balance = self.feed_forward(before, real)
         else:
             fed = self.feed_forward(before)
-        return Transformed(
+        return BlockOutput(
             self._after(states, fed, self.feed_norm),
             {name: look for name, look in weights.items() if look is not None},
             BlockCache(own.cache, remembered),
@@ -170,12 +170,16 @@ class Block(nn.Module):
         """Keys and values of the source, from the cache if they are there."""
         if self.source is None:
             if source is not None:
-                raise ValueError("this block looks at no source: make it with source_width=")
+                raise ValueError(
+                    "this block has no attention to a source: make it with source_width="
+                )
             return None
         if cache is not None and cache.source is not None:
             return cache.source
         if source is None:
-            raise ValueError("this block looks at a source: pass source= or a cache= that knows it")
+            raise ValueError(
+                "this block attends to a source: pass source=, or a cache= that holds it"
+            )
         return self.source.remember(source)
 
     def _before(self, states: Tensor, norm: nn.Module) -> Tensor:
@@ -187,7 +191,7 @@ class Block(nn.Module):
 
 
 def feed_forward(width: int, hidden: int, dropout: float) -> nn.Sequential:
-    """W₂ gelu(W₁ x), at each position for itself."""
+    """W₂ gelu(W₁ x), at each position independently."""
     return nn.Sequential(
         nn.Linear(width, hidden), nn.GELU(), Dropout(dropout), nn.Linear(hidden, width)
     )

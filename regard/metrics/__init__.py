@@ -1,57 +1,68 @@
-"""How well it does: metrics over a corpus, by length, with bootstrap intervals.
+"""Metrics over a corpus, by length, with intervals.
 
-A metric is a function that counts, for each sentence, what its score needs, and returns a `Tally`;
-`score`, `measure` (with an interval), `by_length` and `compare` work on any tally.
+A metric is a function that counts, for each sentence, what its value depends on, and returns a
+`Tally`; `metric_value`, `measure` (with an interval), `by_length` and `compare` work on any tally.
+`METRICS` is the table of metrics by name, and is open to other packages.
 
->>> print(measure(accuracy(["yes", "no", "no", "no"], ["yes", "no", "no", "yes"]), resamples=100))
-accuracy 0.75 [0.25, 1] (n = 4)
+>>> print(measure(accuracy(["yes", "no", "no", "no"], ["yes", "no", "no", "yes"])))
+accuracy 75.0 % [19.4, 99.4] (n = 4)
 """
 
-from regard.metrics.accuracy import accuracy, exact_match, token_accuracy
+from regard.metrics.accuracy import accuracy, exact_match, symbol_accuracy, token_accuracy
 from regard.metrics.alignment import (
     GoldLinks,
     Link,
     alignment_error_rate,
-    alignment_scores,
+    alignment_metrics,
     parse_pharaoh,
 )
 from regard.metrics.bleu import bleu, chrf
-from regard.metrics.bootstrap import Compared, Measured, compare, interval, measure
+from regard.metrics.bootstrap import Comparison, compare
 from regard.metrics.buckets import Bucket, by_length, even_edges
-from regard.metrics.entities import Entity, entities, entity_f1, entity_scores, entity_types
+from regard.metrics.entities import Entity, entities, entity_f1, entity_metrics, entity_types
 from regard.metrics.f1 import macro_f1, multilabel_macro_f1, multilabel_micro_f1
+from regard.metrics.intervals import Interval, exact_binomial, interval
+from regard.metrics.measurement import Measurement, measure
+from regard.metrics.metric_table import METRICS, Metric, metric_by_name, metric_names
 from regard.metrics.perplexity import perplexity
-from regard.metrics.tally import Tally, joined, score
+from regard.metrics.tally import Tally, join_tallies, metric_value
 
 __all__ = [
+    "METRICS",
     "Bucket",
-    "Compared",
+    "Comparison",
     "Entity",
     "GoldLinks",
+    "Interval",
     "Link",
-    "Measured",
+    "Measurement",
+    "Metric",
     "Tally",
     "accuracy",
     "alignment_error_rate",
-    "alignment_scores",
+    "alignment_metrics",
     "bleu",
     "by_length",
     "chrf",
     "compare",
     "entities",
     "entity_f1",
-    "entity_scores",
+    "entity_metrics",
     "entity_types",
     "even_edges",
+    "exact_binomial",
     "exact_match",
     "interval",
-    "joined",
+    "join_tallies",
     "macro_f1",
     "measure",
+    "metric_by_name",
+    "metric_names",
+    "metric_value",
     "multilabel_macro_f1",
     "multilabel_micro_f1",
     "parse_pharaoh",
     "perplexity",
-    "score",
+    "symbol_accuracy",
     "token_accuracy",
 ]

@@ -1,6 +1,6 @@
 """Alignment error rate, precision and recall of word alignments against sure and possible links.
 
-With A the links found, S the sure and P ⊇ S the possible gold links,
+With A the predicted links, S the sure and P ⊇ S the possible gold links,
 
     precision = |A ∩ P| / |A|     recall = |A ∩ S| / |S|
     AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
@@ -19,6 +19,7 @@ from jaxtyping import Float
 from regard.metrics.tally import Tally, ratio, same_count
 
 Link = tuple[int, int]
+"""A source position and a target position, from 0."""
 
 _PHARAOH = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
 
@@ -52,31 +53,31 @@ def parse_pharaoh(line: str, first: int = 0) -> GoldLinks:
     return GoldLinks(frozenset(sure), frozenset(sure | possible))
 
 
-def alignment_scores(
-    found: Sequence[Collection[Link]], gold: Sequence[GoldLinks]
+def alignment_metrics(
+    predicted: Sequence[Collection[Link]], gold: Sequence[GoldLinks]
 ) -> dict[str, Tally]:
-    """Tallies of `aer`, `precision` and `recall` of the links found."""
-    same_count(found=found, gold=gold)
+    """Tallies of `aer`, `precision` and `recall` of predicted links."""
+    same_count(predicted=predicted, gold=gold)
     counts = np.asarray(
-        [_counts(set(links), *sentence) for links, sentence in zip(found, gold, strict=True)],
+        [_counts(set(links), *sentence) for links, sentence in zip(predicted, gold, strict=True)],
         dtype=np.float64,
-    ).reshape(len(found), 4)
+    ).reshape(len(predicted), 4)
     return {
-        "aer": Tally("AER", counts, _error_rate),
-        "precision": Tally("alignment precision", counts, _precision),
-        "recall": Tally("alignment recall", counts, _recall),
+        "aer": Tally("AER", counts, _error_rate, unit="share"),
+        "precision": Tally("alignment precision", counts, _precision, unit="share"),
+        "recall": Tally("alignment recall", counts, _recall, unit="share"),
     }
 
 
-def alignment_error_rate(found: Sequence[Collection[Link]], gold: Sequence[GoldLinks]) -> Tally:
-    """AER of the links found; lower is better."""
-    return alignment_scores(found, gold)["aer"]
+def alignment_error_rate(predicted: Sequence[Collection[Link]], gold: Sequence[GoldLinks]) -> Tally:
+    """AER of predicted links; lower is better."""
+    return alignment_metrics(predicted, gold)["aer"]
 
 
 def _counts(
-    found: set[Link], sure: frozenset[Link], possible: frozenset[Link]
+    predicted: set[Link], sure: frozenset[Link], possible: frozenset[Link]
 ) -> tuple[int, int, int, int]:
-    return len(found & sure), len(found & (possible | sure)), len(found), len(sure)
+    return len(predicted & sure), len(predicted & (possible | sure)), len(predicted), len(sure)
 
 
 def _precision(sums: Float[np.ndarray, "r 4"]) -> Float[np.ndarray, " r"]:

@@ -1,17 +1,15 @@
 """BLEU and chrF of translations, with sacreBLEU's tokenisation, counting and signature.
 
 The n-gram counts of each sentence come from sacreBLEU; only the last step, from summed counts to
-the score, is written out here, over many resamples at once.
+the metric's value, is written out here, over many resamples at once.
 Post (2018), A Call for Clarity in Reporting BLEU Scores, https://aclanthology.org/W18-6319.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from sacrebleu.metrics.base import Metric
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
 
 from regard.errors import unknown
 from regard.metrics.tally import Statistics, Tally, ratio, same_count
@@ -27,15 +25,19 @@ def bleu(
 ) -> Tally:
     """Corpus BLEU from 0 to 100: BP · exp(¼ Σₙ log pₙ), n-grams of one to four words.
 
-    Each of `references` has one sentence a hypothesis.
+    Each of `references` has one sentence per hypothesis.
     Papineni et al. (2002), https://aclanthology.org/P02-1040.
     """
+    from sacrebleu.metrics.bleu import BLEU  # takes as long to import as a prediction
+
     if tokenize not in BLEU.TOKENIZERS:
         raise ValueError(unknown("BLEU tokenisation", tokenize, sorted(BLEU.TOKENIZERS)))
     # `force` silences a warning on the log about text that ends in " .".
     metric = BLEU(lowercase=lowercase, tokenize=tokenize, force=True)
     statistics = _counts(metric, hypotheses, references, columns=2 + 2 * ORDER)
-    return Tally("BLEU", statistics, _bleu, str(metric.get_signature()))
+    return Tally(
+        "BLEU", statistics, _bleu, str(metric.get_signature()), unit="points", min_examples=20
+    )
 
 
 def chrf(
@@ -49,15 +51,24 @@ def chrf(
     Popović (2015), https://aclanthology.org/W15-3049, and (2017),
     https://aclanthology.org/W17-4770.
     """
+    from sacrebleu.metrics.chrf import CHRF
+
     metric = CHRF(lowercase=lowercase, word_order=word_order)
     columns = 3 * (metric.char_order + word_order)
     statistics = _counts(metric, hypotheses, references, columns)
     name = f"chrF{metric.beta}" + "+" * word_order
-    return Tally(name, statistics, _chrf(metric.beta), str(metric.get_signature()))
+    return Tally(
+        name,
+        statistics,
+        _chrf(metric.beta),
+        str(metric.get_signature()),
+        unit="points",
+        min_examples=20,
+    )
 
 
 def _counts(
-    metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]], columns: int
+    metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]], columns: int
 ) -> Statistics:
     if not references:
         raise ValueError("at least one list of references is needed")

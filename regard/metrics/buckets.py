@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from regard.metrics.bootstrap import Measured, measure
+from regard.metrics.measurement import Measurement, measure
 from regard.metrics.tally import Tally, same_count
 
 
@@ -31,21 +31,19 @@ def by_length(
     edges: Sequence[int] = (10, 20, 30, 40, 50),
     *,
     confidence: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> dict[Bucket, Measured]:
+) -> dict[Bucket, Measurement]:
     """A metric for each bucket of lengths that holds a sentence, shortest first.
 
     An edge is the greatest length of its bucket; a last bucket takes whatever is longer.
     """
     same_count(statistics=tally.statistics, lengths=lengths)
     if list(edges) != sorted(set(edges)):
-        raise ValueError(f"edges must grow, got {tuple(edges)}")
+        raise ValueError(f"edges must increase, got {tuple(edges)}")
     place = np.searchsorted(np.asarray(edges), np.asarray(lengths, dtype=np.int64), side="left")
     starts = [0, *(edge + 1 for edge in edges)]
     buckets = map(Bucket, starts, [*edges, None])
     return {
-        bucket: measure(tally[place == i], confidence=confidence, resamples=resamples, seed=seed)
+        bucket: measure(tally[place == i], confidence=confidence)
         for i, bucket in enumerate(buckets)
         if np.any(place == i)
     }

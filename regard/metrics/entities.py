@@ -1,4 +1,4 @@
-"""Entity F1 the CoNLL way: an entity counts when its type and both its ends are right.
+"""Entity F1 as CoNLL defines it: an entity counts when its type and both its ends are right.
 
 Tjong Kim Sang & De Meulder (2003), https://aclanthology.org/W03-0419.
 """
@@ -28,7 +28,7 @@ def entities(tags: Sequence[str]) -> list[Entity]:
     >>> entities(["B-PER", "I-PER", "O", "S-LOC"])
     [Entity(type='PER', start=0, end=2), Entity(type='LOC', start=3, end=4)]
     """
-    found: list[Entity] = []
+    spans: list[Entity] = []
     start, before, kind = 0, "O", ""
     for i, tag in enumerate([*tags, "O"]):
         mark, _, type_here = tag.partition("-")
@@ -36,14 +36,14 @@ def entities(tags: Sequence[str]) -> list[Entity]:
             raise ValueError(f"word {i}: " + unknown("tag", tag, ["O", "B-…", "I-…", "E-…", "S-…"]))
         begins = mark in "BS" or (mark in "IE" and (before in "OES" or kind != type_here))
         if before != "O" and (begins or mark == "O"):
-            found.append(Entity(kind, start, i))
+            spans.append(Entity(kind, start, i))
         if begins:
             start = i
         before, kind = mark, type_here
-    return found
+    return spans
 
 
-def entity_scores(
+def entity_metrics(
     predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]], type: str | None = None
 ) -> dict[str, Tally]:
     """Tallies of `f1`, `precision` and `recall` of entities, of one type or (None) of all types."""
@@ -51,15 +51,15 @@ def entity_scores(
     counts = overlaps([_spans(t, type) for t in predicted], [_spans(t, type) for t in gold])
     of = f" of {type}" if type is not None else ""
     return {
-        "f1": Tally(f"entity F1{of}", counts, f1),
-        "precision": Tally(f"entity precision{of}", counts, precision),
-        "recall": Tally(f"entity recall{of}", counts, recall),
+        "f1": Tally(f"entity F1{of}", counts, f1, unit="f1"),
+        "precision": Tally(f"entity precision{of}", counts, precision, unit="share"),
+        "recall": Tally(f"entity recall{of}", counts, recall, unit="share"),
     }
 
 
 def entity_f1(predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> Tally:
     """Micro-averaged F1 of entities of all types."""
-    return entity_scores(predicted, gold)["f1"]
+    return entity_metrics(predicted, gold)["f1"]
 
 
 def entity_types(gold: Sequence[Sequence[str]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""F1 of labels, one or several a sentence: micro over all decisions, macro over labels.
+"""F1 of labels, one or several per sentence: micro over all decisions, macro over labels.
 
 F1 = 2PR / (P + R) = 2 · correct / (predicted + gold), and 0 where nothing is predicted or gold.
 """
@@ -11,6 +11,8 @@ from jaxtyping import Float
 from regard.metrics.tally import Statistics, Tally, ratio, same_count
 
 Labels = Sequence[Collection[Hashable]]
+MIN_OF_LABEL = 5
+"""Examples of every label that an interval of macro F1 needs."""
 
 
 def macro_f1(
@@ -22,8 +24,8 @@ def macro_f1(
 
     Name all `labels` where tallies of several batches are to be joined.
 
-    >>> from regard.metrics import score
-    >>> score(macro_f1(["a", "a", "b"], ["a", "b", "b"]))
+    >>> from regard.metrics import metric_value
+    >>> metric_value(macro_f1(["a", "a", "b"], ["a", "b", "b"]))
     0.666...
     """
     return multilabel_macro_f1([{one} for one in predicted], [{one} for one in gold], labels)
@@ -33,12 +35,23 @@ def multilabel_macro_f1(
     predicted: Labels, gold: Labels, labels: Sequence[Hashable] | None = None
 ) -> Tally:
     """Macro-F1 where a sentence has any number of labels."""
-    return Tally("macro-F1", _counts_by_label(predicted, gold, labels), _macro)
+    statistics, names = _counts_by_label(predicted, gold, labels)
+
+    def obstacle(counts: Statistics) -> str:
+        occurring = counts.sum(0).reshape(-1, 3)
+        for name, (_, guesses, examples) in zip(names, occurring, strict=True):
+            if guesses + examples > 0 and examples < MIN_OF_LABEL:
+                return (
+                    f"label {name!r} has {examples:.0f} examples: an interval needs {MIN_OF_LABEL}"
+                )
+        return ""
+
+    return Tally("macro F1", statistics, _macro, unit="f1", obstacle=obstacle)
 
 
 def multilabel_micro_f1(predicted: Labels, gold: Labels) -> Tally:
     """Micro-F1 where a sentence has any number of labels: all decisions in one count."""
-    return Tally("micro-F1", overlaps(predicted, gold), f1)
+    return Tally("micro F1", overlaps(predicted, gold), f1, unit="f1")
 
 
 def overlaps(predicted: Labels, gold: Labels) -> Statistics:
@@ -66,20 +79,20 @@ def f1(sums: Float[np.ndarray, "*r 3"]) -> Float[np.ndarray, "*r"]:
 
 def _counts_by_label(
     predicted: Labels, gold: Labels, labels: Sequence[Hashable] | None
-) -> Statistics:
-    """[correct, predicted, gold] of each label in turn, a row a sentence."""
+) -> tuple[Statistics, list[Hashable]]:
+    """[correct, predicted, gold] of each label in turn, one row per sentence; the labels."""
     n = same_count(predicted=predicted, gold=gold)
     occurring = [label for group in [*gold, *predicted] for label in group]
     column = {label: i for i, label in enumerate(dict.fromkeys(labels or occurring))}
-    strange = [label for label in occurring if label not in column]
-    if strange:
-        raise ValueError(f"label {strange[0]!r} is not among the labels {list(column)}")
+    unlisted = [label for label in occurring if label not in column]
+    if unlisted:
+        raise ValueError(f"label {unlisted[0]!r} is not among the labels {list(column)}")
     counts = np.zeros((n, len(column), 3))
     for row, ours, theirs in zip(counts, map(set, predicted), map(set, gold), strict=True):
         row[[column[label] for label in ours & theirs], 0] = 1
         row[[column[label] for label in ours], 1] = 1
         row[[column[label] for label in theirs], 2] = 1
-    return counts.reshape(n, 3 * len(column))
+    return counts.reshape(n, 3 * len(column)), list(column)
 
 
 def _macro(sums: Float[np.ndarray, "r s"]) -> Float[np.ndarray, " r"]:

@@ -1,7 +1,7 @@
 """Files of word links: Pharaoh and NAACL, counted from 0 or from 1.
 
-Pharaoh has a line a pair: `i-j` is a sure link, `ipj` or `i?j` a possible one. NAACL has a line a
-link: `sentence i j`, then S or P if that is said, then perhaps a confidence; sentences count from 1
+Pharaoh has one line per pair: `i-j` is a sure link, `ipj` or `i?j` a possible one. NAACL has one
+line per link: `sentence i j`, then optionally S or P and a confidence; sentences count from 1
 (Mihalcea & Pedersen 2003, https://aclanthology.org/W03-0301).
 """
 
@@ -15,12 +15,12 @@ from regard.metrics.alignment import GoldLinks, Link, parse_pharaoh
 _NAACL = re.compile(r"(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+[\d.eE+-]+)?", re.ASCII)
 
 
-MOST = 10_000_000
-"""Pairs of a file; a larger number is a slip."""
+MAX_PAIRS = 10_000_000
+"""The most pairs of a file; a larger sentence number is taken for a mistake."""
 
 
 class Gold(NamedTuple):
-    """A file of links as it stands there: not yet counted from 0, and where each pair stands."""
+    """A file of links as written: counted from 0 or 1, and the line where each pair stands."""
 
     name: str
     sentences: list[GoldLinks]
@@ -59,24 +59,26 @@ def _naacl(rows: Sequence[str], name: str) -> Gold:
         sentence = int(parts[1])
         if sentence == 0:
             raise RegardError(f"{name}:{number}: sentence 0: NAACL files count sentences from 1")
-        if sentence > MOST:
-            raise RegardError(f"{name}:{number}: sentence {parts[1]}: expected {MOST:,} at most")
+        if sentence > MAX_PAIRS:
+            raise RegardError(
+                f"{name}:{number}: sentence {parts[1]}: expected {MAX_PAIRS:,} at most"
+            )
         sure, possible = links.setdefault(sentence, (set(), set()))
         (possible if parts[4] == "P" else sure).add((int(parts[2]), int(parts[3])))
         places[sentence] = number
     count = range(1, max(links, default=0) + 1)
     nothing: tuple[set[Link], set[Link]] = (set(), set())
-    found = [links.get(sentence, nothing) for sentence in count]
+    sets = [links.get(sentence, nothing) for sentence in count]
     return Gold(
         name,
-        [GoldLinks(frozenset(sure), frozenset(sure | possible)) for sure, possible in found],
+        [GoldLinks(frozenset(sure), frozenset(sure | possible)) for sure, possible in sets],
         [places.get(sentence, 0) for sentence in count],
         naacl=True,
     )
 
 
-def padded(gold: Gold, pairs: int) -> Gold:
-    """With nothing for the last of so many pairs: NAACL files leave out pairs without links."""
+def pad_links(gold: Gold, pairs: int) -> Gold:
+    """Append pairs without links up to so many: NAACL files leave out pairs without links."""
     missing = max(0, pairs - len(gold.sentences)) if gold.naacl else 0
     empty = GoldLinks(frozenset(), frozenset())
     return gold._replace(
@@ -84,33 +86,33 @@ def padded(gold: Gold, pairs: int) -> Gold:
     )
 
 
-def settled(
+def zero_based_links(
     gold: Gold,
     lengths: Sequence[Link] | None = None,
     *,
     first: int | None = None,
-    turned: bool = False,
+    target_first: bool = False,
     option: str = "--indexed-from",
 ) -> list[GoldLinks]:
-    """The links counted from 0, source first, one set a pair.
+    """The links counted from 0, source first, one set per pair.
 
     Args:
         gold: what `parse_links` read.
         lengths: words of source and target of each pair, where they are known.
-        first: what the file counts words from, 0 or 1; told from the links unless said.
-        turned: whether the file has the target word first.
-        option: how the user may say `first`.
+        first: what the file counts words from, 0 or 1 (default: inferred from the links).
+        target_first: whether the file has the target word first.
+        option: the command-line option that sets `first`, for messages.
     """
-    sentences = padded(gold, len(lengths or ())).sentences
+    sentences = pad_links(gold, len(lengths or ())).sentences
     if lengths is not None and len(sentences) != len(lengths):
         raise RegardError(
             f"{gold.name} has links for {len(sentences):,} pairs but there are {len(lengths):,}: "
-            "expected one line a pair"
+            "expected one line per pair"
         )
-    if turned:
+    if target_first:
         sentences = [GoldLinks(_turn(sure), _turn(possible)) for sure, possible in sentences]
     if first is None:
-        first = counted_from(gold, sentences, lengths, option)
+        first = index_of_first_word(gold, sentences, lengths, option)
     moved = [GoldLinks(_down(sure, first), _down(some, first)) for sure, some in sentences]
     for number, (_, possible) in enumerate(moved):
         place = gold.places[number] if number < len(gold.places) else 0
@@ -118,10 +120,10 @@ def settled(
     return moved
 
 
-def counted_from(
+def index_of_first_word(
     gold: Gold, sentences: Sequence[GoldLinks], lengths: Sequence[Link] | None, option: str
 ) -> int:
-    """0 if a link has the index 0, 1 if one has the length of its sentence; else it is asked for.
+    """0 if a link has the index 0, 1 if one has the length of its sentence; otherwise an error.
 
     NAACL files count from 1 by definition, if nothing proves the contrary.
     """
@@ -133,17 +135,17 @@ def counted_from(
     )
     if zero and full:
         raise RegardError(
-            f"{gold.name}: some links count words from 0, others from 1: are these the sentences "
-            f"that it belongs to, source first? {option} 0 or 1 says where the bad lines are"
+            f"{gold.name}: some links count words from 0, others from 1: are these its "
+            f"sentences, source first? {option} 0 or 1 shows where the bad lines are"
         )
     linked = any(possible for _, possible in sentences)
     if zero or not linked:
         return 0
     if full or gold.naacl or (lengths is not None and _outside(sentences, lengths)):
-        return 1  # a link outside its sentence is one however words are counted: it is named later
+        return 1  # a link outside its sentence is wrong either way: `_check` reports it
     raise RegardError(
-        f"{gold.name}: nothing tells whether words are counted from 0 or from 1: "
-        f"say {option} 0 or {option} 1"
+        f"{gold.name}: cannot infer whether words are counted from 0 or from 1: "
+        f"give {option} 0 or {option} 1"
     )
 
 

@@ -1,4 +1,4 @@
-"""Perplexity: how many equally likely choices a language model hesitates between."""
+"""Perplexity: how many equally likely choices a language model chooses between."""
 
 import numpy as np
 from jaxtyping import Float
@@ -13,13 +13,19 @@ def perplexity(negative_log_likelihoods: ArrayLike, counts: ArrayLike, per: str 
     The unit is what `counts` counts: tokens, words or bytes of the same text. Models with
     different tokenisers are comparable per word or per byte only, never per token.
 
-    >>> from regard.metrics import score
-    >>> round(score(perplexity([6.93147, 6.93147], [5, 5])), 3)
+    >>> from regard.metrics import metric_value
+    >>> round(metric_value(perplexity([6.93147, 6.93147], [5, 5])), 3)
     4.0
     """
     nlls, units = np.asarray(negative_log_likelihoods), np.asarray(counts)
     same_count(negative_log_likelihoods=nlls, counts=units)
-    return Tally(f"perplexity per {per}", rows([nlls, units]), _exponential_of_mean)
+    return Tally(
+        f"perplexity per {per}",
+        rows([nlls, units]),
+        _exponential_of_mean,
+        log_scale=True,
+        min_examples=20,
+    )
 
 
 def _exponential_of_mean(sums: Float[np.ndarray, "r 2"]) -> Float[np.ndarray, " r"]:

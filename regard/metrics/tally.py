@@ -1,9 +1,9 @@
-"""A metric keeps what it must know of each sentence; the sums over a corpus give its score.
+"""A metric keeps statistics of each sentence; their sums over a corpus give its value.
 
 Nearly every corpus metric is a function of sums: s = f(Σᵢ xᵢ), where the row xᵢ holds the
 sufficient statistics of sentence i (matches and totals for BLEU, hits for accuracy). Whoever has
-the rows has the score, the score of any part of the corpus and of any resample of it, without
-looking at a sentence again.
+the rows has the value for the corpus, for any part of it and for any resample of it, without
+reading a sentence again.
 """
 
 from collections.abc import Callable, Sequence, Sized
@@ -15,22 +15,32 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from regard.number_format import Unit
+
 Statistics = Float[np.ndarray, "n s"]
 Formula = Callable[[Float[np.ndarray, "r s"]], Float[np.ndarray, " r"]]
 
 
 @dataclass(frozen=True)
 class Tally:
-    """The sufficient statistics of one metric, a row a sentence, and the formula of their sums.
+    """The sufficient statistics of one metric, one row per sentence, and the formula of their sums.
 
-    The formula maps summed statistics [r, s] to scores [r], so that many resamples are scored in
-    one call.
+    The formula maps summed statistics [r, s] to values [r], so that many resamples take one
+    call.
     """
 
     name: str
     statistics: Statistics
     formula: Formula
     signature: str = ""
+    unit: Unit = "number"
+    """How its values are written for people; shares and F1 go from 0 to 1, points to 100."""
+    log_scale: bool = False
+    """Whether its values multiply, as those of perplexity do: then so does its interval."""
+    min_examples: int = 10
+    """With fewer examples it has no interval."""
+    obstacle: Callable[[Statistics], str] | None = None
+    """Why these statistics allow no interval, or ""."""
 
     def __len__(self) -> int:
         return len(self.statistics)
@@ -40,11 +50,11 @@ class Tally:
         return replace(self, statistics=self.statistics[chosen])
 
 
-def score(tally: Tally) -> float:
-    """The score of the whole corpus, f(Σᵢ xᵢ); NaN where there is no sentence.
+def metric_value(tally: Tally) -> float:
+    """The metric over the whole corpus, f(Σᵢ xᵢ); NaN where there is no sentence.
 
     >>> from regard.metrics import accuracy
-    >>> score(accuracy(["good", "bad", "bad"], ["good", "bad", "good"]))
+    >>> metric_value(accuracy(["good", "bad", "bad"], ["good", "bad", "good"]))
     0.666...
     """
     if len(tally) == 0:
@@ -52,10 +62,10 @@ def score(tally: Tally) -> float:
     return float(tally.formula(tally.statistics.sum(0, keepdims=True))[0])
 
 
-def joined(tallies: Sequence[Tally]) -> Tally:
+def join_tallies(tallies: Sequence[Tally]) -> Tally:
     """One tally from those of several batches, in their order."""
     if not tallies:
-        raise ValueError("joined() needs at least one tally")
+        raise ValueError("join_tallies() needs at least one tally")
     shapes = [tally.statistics.shape for tally in tallies]
     if len({tally.name for tally in tallies}) > 1 or len({shape[1] for shape in shapes}) > 1:
         names = [tally.name for tally in tallies]
@@ -73,7 +83,7 @@ def ratio(
 
 
 def rows(columns: Sequence[ArrayLike]) -> Statistics:
-    """Statistics from their columns, each with one number a sentence."""
+    """Statistics from their columns, each with one number per sentence."""
     return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=-1)
 
 
@@ -82,12 +92,12 @@ def same_count(**groups: Sized) -> int:
 
     >>> same_count(predicted=[1, 2], gold=[3])
     Traceback (most recent call last):
-    ValueError: one entry a sentence is needed everywhere, but there are: predicted 2, gold 1
+    ValueError: one entry per sentence is needed everywhere, but there are: predicted 2, gold 1
     """
     counts = {name: len(group) for name, group in groups.items()}
     if len(set(counts.values())) > 1:
-        found = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise ValueError(f"one entry a sentence is needed everywhere, but there are: {found}")
+        listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise ValueError(f"one entry per sentence is needed everywhere, but there are: {listed}")
     return next(iter(counts.values()))
 
 

@@ -1,63 +1,29 @@
 """The classifier: words, perhaps in context, pooled into one vector, and a linear layer."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention import masks
 from regard.attention.scores import Score
-from regard.errors import unknown
 from regard.layers import Experts, Pooling
 from regard.layers.dropout import Dropout
-from regard.models.embedding import inputs
-from regard.models.encoders import SelfContext, encoder
-from regard.models.output import Output, total
-
-POOLINGS = ("sum", "mean", "max", "weighted", "fixed", "self")
-
-
-@dataclass(frozen=True)
-class ClassifierConfig:
-    """How a classifier is built."""
-
-    pooling: str = "weighted"
-    """sum, mean, max, weighted, fixed, or self (a layer of self-attention, then the mean)."""
-    queries: int = 1
-    """How many fixed queries."""
-    attention: str | None = None
-    """The score of pooling and of self-attention; each has its own default."""
-    normalize: str = "softmax"
-    """The normalizer of the weights."""
-    encoder: str = "recurrent"
-    """What gives words their context before pooling: none, self, recurrent or transformer."""
-    cell: str = "gru"
-    """elman, gru or lstm, where it is recurrent."""
-    width: int = 128
-    """Size of word vectors, and of states in each direction."""
-    word_size: int | None = None
-    """Size of the vectors in the table of words, if another: that of word vectors from a file."""
-    layers: int = 1
-    """Layers of the encoder."""
-    heads: int = 4
-    """Heads of self-attention."""
-    feed_forward: int | None = None
-    """Hidden size of a transformer's feed-forward network."""
-    experts: int = 0
-    """Experts that share the last decision, a gate weighing them; also in each block of a
-    transformer encoder."""
-    top_k: int | None = None
-    """How many experts decide; all unless said."""
-    dropout: float = 0.5
-    """Share of features dropped in training."""
-    max_length: int = 1024
-    """The longest text, in tokens."""
+from regard.models.embedding import input_layer
+from regard.models.encoders import SelfAttentionEncoder, make_encoder, position_encoding
+from regard.models.layer_options import LayerOptions
+from regard.models.model_configs import ClassifierConfig
+from regard.models.model_options import (
+    part_class,
+)
+from regard.models.model_tables import ENCODERS
+from regard.models.output import Output, sum_losses
 
 
 class Classifier(nn.Module):
-    """Reads a text, or a sequence of vectors, and says how much it is of each class.
+    """Reads a text, or a sequence of vectors, and returns a logit for each class.
 
-    Weights are called encoder.0.self and so on, pooling.self, pooling ([b, n, 1, t], a head each
+    Weights are called encoder.0.self and so on, pooling.self, pooling ([b, n, 1, t], one head per
     query) and experts.
     """
 
@@ -73,50 +39,27 @@ class Classifier(nn.Module):
         """Build it.
 
         Args:
-            config: how it is built.
-            words: number of words, or None where vectors come in.
+            config: its architecture.
+            words: number of words, or None for vector inputs.
             labels: number of classes.
-            features: size of vectors that come instead of words.
+            features: size of the vectors, for vector inputs.
             score: a callable where the config can only name one.
         """
         super().__init__()
-        if config.pooling not in POOLINGS:
-            raise ValueError(unknown("pooling", config.pooling, POOLINGS))
-        attention = score or config.attention
-        self.inputs = inputs(
+        options = _layer_options(config, score)
+        self.inputs = input_layer(
             words,
             features,
             config.width,
             size=config.word_size,
-            positions="sinusoids" if config.encoder == "transformer" else "none",
+            positions=position_encoding(part_class(ENCODERS, config.encoder)),
             dropout=config.dropout,
             max_length=config.max_length,
         )
-        self.encoder = encoder(
-            config.encoder,
-            config.width,
-            cell=config.cell,
-            layers=config.layers,
-            heads=config.heads,
-            feed_forward=config.feed_forward,
-            dropout=config.dropout,
-            score=attention or "scaled_dot",
-            normalize=config.normalize,
-            experts=config.experts,
-            top_k=config.top_k,
-            max_keys=config.max_length,
-        )
+        self.encoder = make_encoder(config.encoder, options)
         own = config.pooling == "self"
         self.attention = (
-            SelfContext(
-                self.encoder.size,
-                heads=config.heads,
-                dropout=config.dropout,
-                score=attention or "scaled_dot",
-                normalize=config.normalize,
-                max_keys=config.max_length,
-                name="pooling.self",
-            )
+            SelfAttentionEncoder(replace(options, width=self.encoder.size), name="pooling.self")
             if own
             else None
         )
@@ -124,7 +67,7 @@ class Classifier(nn.Module):
             self.encoder.size,
             "mean" if own else config.pooling,
             queries=config.queries,
-            score=attention,
+            score=options.score,
             normalize=config.normalize,
             max_keys=config.max_length,
         )
@@ -147,16 +90,32 @@ class Classifier(nn.Module):
         context = self.encoder(self.inputs(words), lengths, need_weights=need_weights)
         states, weights, balance = context.states, dict(context.weights), context.balance
         if self.attention is not None:
-            looked = self.attention(states, lengths, need_weights=need_weights)
-            states = looked.states
-            weights |= looked.weights
+            attended = self.attention(states, lengths, need_weights=need_weights)
+            states = attended.states
+            weights |= attended.weights
         pooled = self.pooling(states, masks.lengths(lengths))
         if need_weights:
             weights["pooling"] = pooled.weights[:, :, None]
         logits = self.decision(self.dropout(pooled.output))
         if isinstance(self.decision, Experts):
-            logits, heard, uneven = logits
-            balance = total([balance, uneven])
+            logits, shares, decision_balance = logits
+            balance = sum_losses([balance, decision_balance])
             if need_weights:
-                weights["experts"] = heard[:, None, None]
+                weights["experts"] = shares[:, None, None]
         return Output(logits, weights, balance)
+
+
+def _layer_options(config: ClassifierConfig, score: Score | None) -> LayerOptions:
+    return LayerOptions(
+        config.width,
+        cell=config.cell,
+        layers=config.layers,
+        heads=config.heads,
+        feed_forward=config.feed_forward,
+        dropout=config.dropout,
+        score=score or config.attention,
+        normalize=config.normalize,
+        experts=config.experts,
+        top_k=config.top_k,
+        max_keys=config.max_length,
+    )

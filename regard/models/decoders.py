@@ -1,46 +1,68 @@
-"""Decoders of translation: whole targets at once in training, a word at a time in search.
+"""Decoders of translation: whole targets at once in training, one word at a time in search.
 
-All states of a step are tensors with the batch first, so that a beam can reorder them. What is
-known of the source stands apart, in `source`: it is the same at every step.
+A decoder is a module class that is built from one `DecoderOptions` record. Its states are named
+tuples of tensors with the batch first, so that a beam can reorder them; what is known of the source
+stands apart, in `source`, since it is the same at every step.
+
+`DECODERS` has one row per name. Another package adds rows with entry points in the group
+"regard.decoders".
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.attention import masks
-from regard.attention.normalizers import Normalizer
-from regard.attention.scores import Score
 from regard.errors import unknown
 from regard.layers import (
     BahdanauStep,
     Cell,
     DecoderState,
+    DecoderStepOutput,
     LuongStep,
-    Prepared,
-    Reading,
-    Stepped,
+    MemoryAttention,
+    PreparedMemory,
 )
 from regard.layers.dropout import Dropout
-from regard.models.encoders import Context, real_places
+from regard.models.encoders import Context, real_positions
+from regard.models.layer_options import LayerOptions
 from regard.models.output import Weights
-from regard.models.stack import Caches, Stack
+from regard.models.transformer_stack import Caches, TransformerStack
 
 ORDERS: dict[str, type[BahdanauStep | LuongStep]] = {"bahdanau": BahdanauStep, "luong": LuongStep}
 
 
-class Decoded(NamedTuple):
-    """Vectors to predict from, where it looked, and the balance loss of experts."""
+@dataclass(frozen=True)
+class DecoderOptions:
+    """Sizes and choices of a decoder."""
+
+    layer: LayerOptions
+    """Options that it has in common with encoders."""
+    memory_size: int
+    """Size of the encoder's states."""
+    order: str = "luong"
+    """Order of a recurrent decoder: bahdanau attends before each step, luong after it."""
+    input_feeding: bool = False
+    """Whether the output of a recurrent step is part of the next one's input."""
+    local: str = "none"
+    """Local attention of a recurrent decoder: none, m or p."""
+    local_width: int = 5
+    """Number of positions on each side that local attention reaches."""
+
+
+class DecoderOutput(NamedTuple):
+    """Vectors to predict from, attention weights by name, and the balance loss of experts."""
 
     states: Float[Tensor, "b t m"]
     weights: Weights
     balance: Float[Tensor, ""] | None
 
 
-class BlindStep(nn.Module):
-    """s_t = g([y_{t-1}; c], s_{t-1}): a step without attention; the context c is always the same.
+class FixedContextStep(nn.Module):
+    """s_t = g([y_{t-1}; c], s_{t-1}): a step without attention, with the same context c each time.
 
     The output is o_t = tanh(W [s_t; c; y_{t-1}] + b).
 
@@ -60,11 +82,11 @@ class BlindStep(nn.Module):
 
     def forward(
         self, inputs: Float[Tensor, "b w"], state: DecoderState, context: Float[Tensor, "b m"]
-    ) -> Stepped:
+    ) -> DecoderStepOutput:
         """One step."""
         cell = self.cell(torch.cat([inputs, context], -1), state.cell)
         output = self.output(torch.cat([cell[0], context, inputs], -1)).tanh()
-        return Stepped(output, DecoderState(cell, None, state.position + 1), None)
+        return DecoderStepOutput(output, DecoderState(cell, None, state.position + 1), None)
 
 
 class RecurrentSource(NamedTuple):
@@ -73,20 +95,20 @@ class RecurrentSource(NamedTuple):
     key: Float[Tensor, "b k a"] | None
     value: Float[Tensor, "b k m"] | None
     lengths: Int[Tensor, "b"] | None
-    """None where all of it is real."""
+    """None where there is no padding."""
     context: Float[Tensor, "b m"] | None
-    """What it is told at every step, where it has no attention."""
+    """The summary of the source that every step gets, where there is no attention."""
 
 
 class RecurrentState(NamedTuple):
-    """What passes from word to word of a recurrent decoder."""
+    """The state of a recurrent decoder between two words."""
 
     source: RecurrentSource
     own: DecoderState
 
     @property
     def position(self) -> int:
-        """How many words there were."""
+        """Number of words so far."""
         return self.own.position
 
 
@@ -97,66 +119,43 @@ class RecurrentDecoder(nn.Module):
     linear function of the encoder's.
     """
 
-    def __init__(
-        self,
-        width: int,
-        hidden: int,
-        memory_size: int,
-        *,
-        cell: str = "gru",
-        score: str | Score = "additive",
-        normalize: str | Normalizer = "softmax",
-        order: str = "bahdanau",
-        input_feeding: bool = False,
-        local: str = "none",
-        local_width: int = 5,
-        dropout: float = 0.0,
-        max_keys: int = 1024,
-    ) -> None:
-        """Make the decoder.
+    needs_positions: ClassVar[bool] = False
+    needs_attention: ClassVar[bool] = False
+    attends: ClassVar[bool] = False
 
-        Args:
-            width: size of the word vectors.
-            hidden: size of the state.
-            memory_size: size of the encoder's states.
-            cell: elman, gru or lstm.
-            score: any score, or "none" for no attention.
-            normalize: any normalizer.
-            order: bahdanau or luong.
-            input_feeding: the output of a step is part of the next one's input.
-            local: none, m or p.
-            local_width: how far local attention looks on each side.
-            dropout: on the source that is looked at, and on what words are predicted from.
-            max_keys: the longest source for the score "location".
-        """
+    def __init__(self, options: DecoderOptions) -> None:
+        """Make the decoder; the score "none" makes one without attention."""
         super().__init__()
-        if order not in ORDERS:
-            raise ValueError(unknown("order", order, ORDERS))
+        width = hidden = options.layer.width
+        cell, memory_size = options.layer.cell, options.memory_size
+        if options.order not in ORDERS:
+            raise ValueError(unknown("order", options.order, ORDERS))
         self.first = nn.Linear(memory_size, hidden)
         self.first_memory = nn.Linear(memory_size, hidden) if cell == "lstm" else None
-        self.dropout = Dropout(dropout)
-        self.one: BlindStep | BahdanauStep | LuongStep
-        if score == "none":
-            self.one = BlindStep(width, hidden, memory_size, cell=cell)
+        self.dropout = Dropout(options.layer.dropout)
+        self.one: FixedContextStep | BahdanauStep | LuongStep
+        if options.layer.score == "none":
+            self.one = FixedContextStep(width, hidden, memory_size, cell=cell)
             return
-        reading = Reading(
+        reading = MemoryAttention(
             hidden,
             memory_size,
-            score=score,
+            score="additive" if options.layer.score is None else options.layer.score,
             hidden=hidden,
-            normalize=normalize,
-            local=local,
-            width=local_width,
-            max_keys=max_keys,
+            normalize=options.layer.normalize,
+            local=options.local,
+            width=options.local_width,
+            max_keys=options.layer.max_keys,
         )
-        self.one = ORDERS[order](width, reading, cell=cell, input_feeding=input_feeding)
+        step = ORDERS[options.order]
+        self.one = step(width, reading, cell=cell, input_feeding=options.input_feeding)
 
     def start(self, context: Context) -> RecurrentState:
         """The state before the first word."""
         hidden = self.first(context.last[0]).tanh()
         memory = None if self.first_memory is None else self.first_memory(context.last[-1])
         own = self.one.initial(hidden, memory)
-        if isinstance(self.one, BlindStep):
+        if isinstance(self.one, FixedContextStep):
             return RecurrentState(RecurrentSource(None, None, None, context.last[0]), own)
         _, key, value, lengths = self.one.reading.prepare(
             self.dropout(context.states), context.lengths
@@ -168,11 +167,11 @@ class RecurrentDecoder(nn.Module):
         vectors: Float[Tensor, "b w"],
         state: RecurrentState,
         *,
-        look: Bool[Tensor, "b k"] | None = None,
+        allowed: Bool[Tensor, "b k"] | None = None,
         need_weights: bool = False,
     ) -> tuple[Tensor, RecurrentState, Weights]:
-        """One word further: `look` says where it may look, if that is to be forced."""
-        output, own, weights = self._step(vectors, state, look, need_weights)
+        """One word further; `allowed` restricts which source words it may attend to."""
+        output, own, weights = self._step(vectors, state, allowed, need_weights)
         named = {} if weights is None else {"source": weights[:, None, None]}
         return self.dropout(output), RecurrentState(state.source, own), named
 
@@ -183,33 +182,36 @@ class RecurrentDecoder(nn.Module):
         lengths: Int[Tensor, "b"] | None = None,
         *,
         need_weights: bool = False,
-    ) -> Decoded:
-        """All words of known targets; what stands behind their `lengths` changes nothing here."""
+    ) -> DecoderOutput:
+        """All words of known targets; what stands behind their `lengths` changes nothing."""
         source, own = self.start(context)
         outputs: list[Tensor] = []
-        looks: list[Tensor] = []
+        rows: list[Tensor] = []
         for word in vectors.unbind(1):
             output, own, weights = self._step(word, RecurrentState(source, own), None, need_weights)
             outputs.append(output)
             if weights is not None:
-                looks.append(weights)
-        named = {"source": torch.stack(looks, 1)[:, None]} if looks else {}
-        return Decoded(self.dropout(torch.stack(outputs, 1)), named, None)
+                rows.append(weights)
+        named = {"source": torch.stack(rows, 1)[:, None]} if rows else {}
+        return DecoderOutput(self.dropout(torch.stack(outputs, 1)), named, None)
 
     def _step(
-        self, vectors: Tensor, state: RecurrentState, look: Tensor | None, need_weights: bool
-    ) -> Stepped:
+        self, vectors: Tensor, state: RecurrentState, allowed: Tensor | None, need_weights: bool
+    ) -> DecoderStepOutput:
         """The step itself: dropout on its output is left to the caller."""
         source, own = state
-        if isinstance(self.one, BlindStep):
-            blind: Stepped = self.one(vectors, own, source.context)
-            return blind
+        if isinstance(self.one, FixedContextStep):
+            fixed: DecoderStepOutput = self.one(vectors, own, source.context)
+            return fixed
         assert source.key is not None  # start has prepared both
         assert source.value is not None
-        # The score has weights, so it is taken from the module and never stands in the state.
-        score = self.one.reading.keyed_score()
-        memory = Prepared(score, source.key, source.value, source.lengths)
-        stepped: Stepped = self.one(vectors, own, memory, look, need_weights=need_weights)
+        # a score has weights: it is taken from the module, never from the state, which a beam
+        # reorders
+        score = self.one.reading.prepared_score()
+        memory = PreparedMemory(score, source.key, source.value, source.lengths)
+        stepped: DecoderStepOutput = self.one(
+            vectors, own, memory, allowed, need_weights=need_weights
+        )
         return stepped
 
 
@@ -218,11 +220,11 @@ class TransformerSource(NamedTuple):
 
     caches: Caches
     lengths: Int[Tensor, "b"] | None
-    """None where all of it is real."""
+    """None where there is no padding."""
 
 
 class TransformerState(NamedTuple):
-    """What passes from word to word of a transformer decoder."""
+    """The state of a transformer decoder between two words."""
 
     source: TransformerSource
     own: Caches
@@ -230,33 +232,36 @@ class TransformerState(NamedTuple):
 
 
 class TransformerDecoder(nn.Module):
-    """Transformer blocks that look back at the target and over at the source."""
+    """Transformer blocks that attend to earlier target words and to the source."""
 
-    def __init__(self, stack: Stack) -> None:
-        """Make it of blocks with a source."""
+    needs_positions: ClassVar[bool] = True
+    needs_attention: ClassVar[bool] = True
+    attends: ClassVar[bool] = True
+
+    def __init__(self, options: DecoderOptions) -> None:
         super().__init__()
-        self.stack = stack
+        self.stack = TransformerStack(options.layer, source_width=options.memory_size)
 
     def start(self, context: Context) -> TransformerState:
-        """The state before the first word: the source is projected once, nothing else is known."""
+        """The state before the first word: the source is projected once, for all steps."""
         keys = context.states.shape[1]
         lengths = None if bool((context.lengths == keys).all()) else context.lengths
-        source = TransformerSource(self.stack.remember(context.states), lengths)
-        return TransformerState(source, self.stack.nothing(len(context.states)), 0)
+        source = TransformerSource(self.stack.source_caches(context.states), lengths)
+        return TransformerState(source, self.stack.empty_caches(len(context.states)), 0)
 
     def step(
         self,
         vectors: Float[Tensor, "b w"],
         state: TransformerState,
         *,
-        look: Bool[Tensor, "b k"] | None = None,
+        allowed: Bool[Tensor, "b k"] | None = None,
         need_weights: bool = False,
     ) -> tuple[Tensor, TransformerState, Weights]:
-        """One word further: `look` says where it may look in the source, if that is forced."""
+        """One word further; `allowed` restricts which source words it may attend to."""
         source_mask = _source_mask(state.source)
-        if look is not None:
-            pinned = masks.as_mask(look[:, None])
-            source_mask = pinned if source_mask is None else source_mask & pinned
+        if allowed is not None:
+            restriction = masks.as_mask(allowed[:, None])
+            source_mask = restriction if source_mask is None else source_mask & restriction
         passed = self.stack(
             vectors[:, None],
             name="decoder",
@@ -275,10 +280,10 @@ class TransformerDecoder(nn.Module):
         lengths: Int[Tensor, "b"] | None = None,
         *,
         need_weights: bool = False,
-    ) -> Decoded:
-        """All words of known targets at once; no word looks ahead.
+    ) -> DecoderOutput:
+        """All words of known targets at once; no word attends to later ones.
 
-        Nor does any look behind the `lengths`; they keep padding from the experts.
+        The `lengths` keep padding from the experts.
         """
         state = self.start(context)
         passed = self.stack(
@@ -288,10 +293,10 @@ class TransformerDecoder(nn.Module):
             own=state.own,
             source=state.source.caches,
             source_mask=_source_mask(state.source),
-            real=None if lengths is None else real_places(vectors.shape[1], lengths),
+            real=None if lengths is None else real_positions(vectors.shape[1], lengths),
             need_weights=need_weights,
         )
-        return Decoded(passed.states, passed.weights, passed.balance)
+        return DecoderOutput(passed.states, passed.weights, passed.balance)
 
 
 def _source_mask(source: TransformerSource) -> masks.Mask | None:

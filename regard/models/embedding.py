@@ -1,4 +1,4 @@
-"""Words, or vectors that stand for themselves, as a model's first layer; and words as its last."""
+"""The first layer of a model, for words or for vectors, and its last, which predicts words."""
 
 import torch
 from jaxtyping import Float, Int
@@ -11,8 +11,8 @@ from regard.layers.dropout import Dropout
 POSITIONS = ("none", "sinusoids", "learned")
 
 
-class Places(nn.Module):
-    """Adds to each vector what tells its position."""
+class PositionEncoding(nn.Module):
+    """Adds an encoding of its position to each vector."""
 
     def __init__(self, kind: str, width: int, max_length: int = 1024) -> None:
         super().__init__()
@@ -35,10 +35,10 @@ class Places(nn.Module):
 
 
 class Embedding(nn.Module):
-    """A vector a word, scaled by √size as in the transformer.
+    """One vector per word, scaled by √size as in the transformer.
 
-    The table can serve as the last layer too, which wants short rows, while what comes out has
-    features of variance one, in recurrent models as well: their gates hardly move otherwise.
+    The table may be shared with the last layer, which needs short rows; the scale gives the output
+    features of variance one, without which the gates of recurrent models hardly move.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Embedding(nn.Module):
         """Make the table.
 
         Args:
-            vocabulary: how many words there are.
-            width: size of the vectors that come out.
-            size: size of the vectors in the table; a linear layer brings them to `width` if they
-                differ.
+            vocabulary: number of words.
+            width: size of the output vectors.
+            size: size of the vectors in the table; a linear layer projects them to `width` if the
+                sizes differ.
             positions: none, sinusoids or learned.
-            dropout: share of the features dropped in training.
-            max_length: the longest text, for learned positions.
-            padding: the word whose vector begins at zero and learns nothing as an input.
+            dropout: proportion of the features dropped in training.
+            max_length: maximum length of a text, for learned positions.
+            padding: the word whose vector is initialized to zero and gets no gradient as an input.
         """
         super().__init__()
         self.width, self.size = width, width if size is None else size
@@ -71,7 +71,7 @@ class Embedding(nn.Module):
         with torch.no_grad():
             self.words.weight[padding].zero_()
         self.project = None if self.size == width else nn.Linear(self.size, width)
-        self.places = Places(positions, width, max_length)
+        self.places = PositionEncoding(positions, width, max_length)
         self.scale = self.size**0.5
         self.dropout = Dropout(dropout)
 
@@ -87,12 +87,12 @@ class Embedding(nn.Module):
     def load(
         self, ids: Int[Tensor, "n"], vectors: Float[Tensor, "n d"], *, frozen: bool = False
     ) -> None:
-        """Give these words these vectors; the others keep theirs.
+        """Set the vectors of these words; the others keep theirs.
 
         Args:
             ids: the words.
             vectors: their vectors, of the table's size.
-            frozen: no vector of the table learns from now on, loaded or not.
+            frozen: exclude the whole table from training, loaded vectors or not.
         """
         if vectors.shape != (len(ids), self.size):
             raise ValueError(
@@ -104,8 +104,8 @@ class Embedding(nn.Module):
         self.words.requires_grad_(not frozen)
 
 
-class Vectors(nn.Module):
-    """Vectors that come as they are (frames, features), brought to the model's width."""
+class VectorInputs(nn.Module):
+    """Input vectors (frames, features), projected to the width of the model."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Vectors(nn.Module):
     ) -> None:
         super().__init__()
         self.project = nn.Linear(features, width)
-        self.places = Places(positions, width, max_length)
+        self.places = PositionEncoding(positions, width, max_length)
         self.dropout = Dropout(dropout)
 
     def forward(self, vectors: Float[Tensor, "b t f"]) -> Float[Tensor, "b t w"]:
@@ -127,7 +127,7 @@ class Vectors(nn.Module):
         return projected
 
 
-def inputs(
+def input_layer(
     words: int | None,
     features: int | None,
     width: int,
@@ -136,19 +136,21 @@ def inputs(
     positions: str = "none",
     dropout: float = 0.0,
     max_length: int = 1024,
-) -> Embedding | Vectors:
-    """The first layer: a table of so many words, or a projection of so many features."""
+) -> Embedding | VectorInputs:
+    """The first layer: a table of word vectors, or a projection of vectors."""
     if words is not None and features is None:
         return Embedding(
             words, width, size=size, positions=positions, dropout=dropout, max_length=max_length
         )
     if features is not None and words is None:
-        return Vectors(features, width, positions=positions, dropout=dropout, max_length=max_length)
+        return VectorInputs(
+            features, width, positions=positions, dropout=dropout, max_length=max_length
+        )
     raise ValueError(f"give either words or features; got {words} and {features}")
 
 
 class Unembedding(nn.Module):
-    """From vectors back to words: a number for each, by the same table or by one of its own.
+    """The last layer: a logit for each word, by the table of the first layer or by its own.
 
     Press and Wolf, 2017, https://arxiv.org/abs/1608.05859
     """
@@ -157,7 +159,7 @@ class Unembedding(nn.Module):
         super().__init__()
         if tied is not None and tied.size != width:
             raise ValueError(
-                f"tied embeddings need vectors of one size; got words of size {tied.size} and "
+                f"tied embeddings need vectors of the same size; got words of size {tied.size} and "
                 f"states of size {width}"
             )
         self.weight = nn.Parameter(torch.empty(vocabulary, width)) if tied is None else None

@@ -1,49 +1,109 @@
-"""Encoders: vectors of words in, vectors of words in context out; each says where it looked."""
+"""Encoders: word vectors in, vectors of words in context out, with the attention weights.
+
+An encoder is a module class that is built from one `LayerOptions` record::
+
+    class Convolution(nn.Module):
+        needs_positions = False  # whether position encodings are added to its input
+        attends = False  # whether it has heads, whose number must divide the width
+        can_be_causal = False  # whether it reads nothing ahead where options.causal is set
+
+        def __init__(self, options: LayerOptions) -> None:
+            super().__init__()
+            self.size = options.width  # size of its states
+            self.layer = nn.Conv1d(options.width, options.width, 3, padding=1)
+
+        def forward(self, vectors, lengths, *, need_weights=False) -> Context:
+            real = real_positions(vectors.shape[1], lengths)[:, :, None]
+            states = self.layer(vectors.masked_fill(~real, 0.0).mT).mT
+            return Context.from_states(states, lengths)
+
+`ENCODERS` has one row per name. Another package adds rows with entry points in the group
+"regard.encoders"; wherever an encoder is given by name, a reference "package.module:Class" serves
+as well.
+"""
 
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.attention import masks, normalizers, scores
-from regard.attention.normalizers import Normalizer
-from regard.attention.scores import Score
-from regard.errors import unknown
+from regard.attention import masks
 from regard.layers import Encoder, MultiHead
-from regard.layers.recurrent import SEQUENCES, State
+from regard.layers.recurrent import State
+from regard.models.layer_options import LayerOptions
+from regard.models.model_tables import ENCODERS
 from regard.models.output import Weights
-from regard.models.stack import Stack
-
-ENCODERS = ("none", "self", "recurrent", "transformer")
+from regard.models.transformer_stack import TransformerStack
 
 
 @dataclass(frozen=True)
 class Context:
-    """The states of a sequence, and what sums it up."""
+    """The output of an encoder: the states of a sequence, and their summary."""
 
     states: Float[Tensor, "b t m"]
+    """Zeros at padding."""
     lengths: Int[Tensor, "b"]
     last: State
-    """[b, m] each: the last state of the top layer, or a mean where there is no recurrence."""
+    """[b, m] each: the last state of the top layer, or the mean where there is no recurrence."""
     weights: Weights = field(default_factory=dict)
     balance: Float[Tensor, ""] | None = None
 
+    @classmethod
+    def from_states(
+        cls,
+        states: Float[Tensor, "b t m"],
+        lengths: Int[Tensor, "b"],
+        weights: Weights | None = None,
+        balance: Float[Tensor, ""] | None = None,
+    ) -> "Context":
+        """States summarized by their mean; what stands at padding is replaced by zeros."""
+        real = real_positions(states.shape[1], lengths)
+        states = states.masked_fill(~real[:, :, None], 0.0)
+        mean = states.sum(1) / lengths.clamp(min=1)[:, None]
+        return cls(states, lengths, (mean,), weights or {}, balance)
 
-class RecurrentContext(nn.Module):
-    """A recurrent network in both directions."""
 
-    def __init__(
+class ContextEncoder(Protocol):
+    """What every encoder is.
+
+    The class attributes `needs_positions`, `attends`, `directions` and `can_be_causal` are
+    optional. Language models and algorithm models take encoders that can be causal.
+    """
+
+    size: int
+    """Size of the states."""
+
+    def __call__(
         self,
-        width: int,
-        hidden: int,
+        vectors: Float[Tensor, "b t w"],
+        lengths: Int[Tensor, "b"],
         *,
-        cell: str = "gru",
-        layers: int = 1,
-        dropout: float = 0.0,
-    ) -> None:
+        need_weights: bool = False,
+    ) -> Context:
+        """Encode the sequences; what stands behind the lengths changes nothing."""
+
+
+class RecurrentEncoder(nn.Module):
+    """A recurrent network in both directions, or forwards alone where it has to be causal."""
+
+    needs_positions: ClassVar[bool] = False
+    attends: ClassVar[bool] = False
+    directions: ClassVar[int] = 2
+    """States are so many times as wide as the recurrent state."""
+    can_be_causal: ClassVar[bool] = True
+
+    def __init__(self, options: LayerOptions) -> None:
         super().__init__()
-        self.network = Encoder(width, hidden, cell=cell, layers=layers, dropout=dropout)
+        self.network = Encoder(
+            options.width,
+            options.hidden or options.width,
+            cell=options.cell,
+            layers=options.layers,
+            bidirectional=not options.causal,
+            dropout=options.dropout,
+        )
         self.size = self.network.size
 
     def forward(
@@ -53,18 +113,24 @@ class RecurrentContext(nn.Module):
         *,
         need_weights: bool = False,
     ) -> Context:
-        """Read the sequence; there is no attention here, so there are no weights."""
+        """Encode the sequences; there is no attention, so there are no weights."""
         states, last = self.network(vectors, lengths)
         return Context(states, lengths, tuple(part[:, -1] for part in last))
 
 
-class TransformerContext(nn.Module):
-    """Transformer blocks in which every word looks at every other."""
+class TransformerEncoder(nn.Module):
+    """Transformer blocks in which every word attends to every other."""
 
-    def __init__(self, stack: Stack) -> None:
+    needs_positions: ClassVar[bool] = True
+    attends: ClassVar[bool] = True
+    directions: ClassVar[int] = 1
+    can_be_causal: ClassVar[bool] = True
+
+    def __init__(self, options: LayerOptions) -> None:
         super().__init__()
-        self.stack = stack
-        self.size = stack.width
+        self.stack = TransformerStack(options)
+        self.size = self.stack.width
+        self.reach = options.max_keys if options.causal else None
 
     def forward(
         self,
@@ -73,41 +139,42 @@ class TransformerContext(nn.Module):
         *,
         need_weights: bool = False,
     ) -> Context:
-        """Read the sequence."""
+        """Encode the sequences."""
         passed = self.stack(
             vectors,
-            masks.lengths(lengths),
+            _mask(lengths, vectors.shape[1], self.reach),
             name="encoder",
-            real=real_places(vectors.shape[1], lengths),
+            real=real_positions(vectors.shape[1], lengths),
             need_weights=need_weights,
         )
-        return _summed_up(passed.states, lengths, passed.weights, passed.balance)
+        return Context.from_states(passed.states, lengths, passed.weights, passed.balance)
 
 
-class SelfContext(nn.Module):
+class SelfAttentionEncoder(nn.Module):
     """One layer of multi-head self-attention, without a feed-forward network.
 
     z = norm(x + attend(x)).
     """
 
-    def __init__(
-        self,
-        width: int,
-        *,
-        heads: int = 4,
-        dropout: float = 0.0,
-        score: str | Score = "scaled_dot",
-        normalize: str | Normalizer = "softmax",
-        max_keys: int = 1024,
-        name: str = "encoder.0.self",
-    ) -> None:
-        """Make the layer; its weights are called `name`."""
+    needs_positions: ClassVar[bool] = False
+    attends: ClassVar[bool] = True
+    directions: ClassVar[int] = 1
+    can_be_causal: ClassVar[bool] = True
+
+    def __init__(self, options: LayerOptions, *, name: str = "encoder.0.self") -> None:
+        """Make the layer; `name` is that of its weights."""
         super().__init__()
         self.attention = MultiHead(
-            width, heads, score=score, normalize=normalize, dropout=dropout, max_keys=max_keys
+            options.width,
+            options.heads,
+            score="scaled_dot" if options.score is None else options.score,
+            normalize=options.normalize,
+            dropout=options.dropout,
+            max_keys=options.max_keys,
         )
-        self.norm = nn.LayerNorm(width)
-        self.size, self.name = width, name
+        self.norm = nn.LayerNorm(options.width)
+        self.size, self.name = options.width, name
+        self.reach = options.max_keys if options.causal else None
 
     def forward(
         self,
@@ -116,18 +183,24 @@ class SelfContext(nn.Module):
         *,
         need_weights: bool = False,
     ) -> Context:
-        """Let every word look at every other once."""
-        looked = self.attention(vectors, mask=masks.lengths(lengths), need_weights=need_weights)
-        weights = {} if looked.weights is None else {self.name: looked.weights}
-        return _summed_up(self.norm(vectors + looked.output), lengths, weights)
+        """Let every word attend to every other once, or to those before it and itself."""
+        mask = _mask(lengths, vectors.shape[1], self.reach)
+        attended = self.attention(vectors, mask=mask, need_weights=need_weights)
+        weights = {} if attended.weights is None else {self.name: attended.weights}
+        return Context.from_states(self.norm(vectors + attended.output), lengths, weights)
 
 
-class NoContext(nn.Module):
-    """The words as they are: a set, without order."""
+class IdentityEncoder(nn.Module):
+    """The words as they are, without context or order."""
 
-    def __init__(self, width: int) -> None:
+    needs_positions: ClassVar[bool] = False
+    attends: ClassVar[bool] = False
+    directions: ClassVar[int] = 1
+    can_be_causal: ClassVar[bool] = True
+
+    def __init__(self, options: LayerOptions) -> None:
         super().__init__()
-        self.size = width
+        self.size = options.width
 
     def forward(
         self,
@@ -136,99 +209,39 @@ class NoContext(nn.Module):
         *,
         need_weights: bool = False,
     ) -> Context:
-        """Pass the vectors on."""
-        return _summed_up(vectors, lengths, {})
+        """Return the vectors."""
+        return Context.from_states(vectors, lengths)
 
 
-ContextEncoder = RecurrentContext | TransformerContext | SelfContext | NoContext
+def make_encoder(name: str, options: LayerOptions) -> Any:
+    """The encoder of this name or reference.
 
-
-def encoder(
-    kind: str,
-    width: int,
-    *,
-    hidden: int | None = None,
-    cell: str = "gru",
-    layers: int = 1,
-    heads: int = 4,
-    feed_forward: int | None = None,
-    norm: str = "pre",
-    dropout: float = 0.0,
-    score: str | Score = "scaled_dot",
-    normalize: str | Normalizer = "softmax",
-    experts: int = 0,
-    top_k: int | None = None,
-    max_keys: int = 1024,
-) -> ContextEncoder:
-    """What gives vectors their context.
-
-    Args:
-        kind: none, self, recurrent or transformer.
-        width: size of the vectors.
-        hidden: size of a recurrent state in each direction; `width` unless said.
-        cell: elman, gru or lstm, where it is recurrent.
-        layers: how many, where it is recurrent or a transformer.
-        heads: of self-attention.
-        feed_forward: hidden size of a transformer's feed-forward network.
-        norm: of a transformer, pre or post.
-        dropout: between recurrent layers, or within blocks.
-        score: any score, for self-attention.
-        normalize: any normalizer.
-        experts: so many in each block instead of one feed-forward network.
-        top_k: how many experts see a word.
-        max_keys: the longest sequence for the score "location".
+    ValueError where what was made is no encoder: a module with a `size`.
     """
-    known(cell=cell, score=score, normalize=normalize)
-    if kind == "none":
-        return NoContext(width)
-    if kind == "recurrent":
-        return RecurrentContext(width, hidden or width, cell=cell, layers=layers, dropout=dropout)
-    if kind == "self":
-        return SelfContext(
-            width,
-            heads=heads,
-            dropout=dropout,
-            score=score,
-            normalize=normalize,
-            max_keys=max_keys,
+    encoder = ENCODERS.resolve(name)(options)
+    if not isinstance(encoder, nn.Module) or not isinstance(getattr(encoder, "size", None), int):
+        raise ValueError(
+            f"encoder {name!r}: expected a torch module with the attribute size, the size of its "
+            f"states; got {encoder!r}"
         )
-    if kind == "transformer":
-        stack = Stack(
-            width,
-            layers,
-            heads=heads,
-            hidden=feed_forward,
-            norm=norm,
-            dropout=dropout,
-            score=score,
-            normalize=normalize,
-            experts=experts,
-            top_k=top_k,
-            max_keys=max_keys,
-        )
-        return TransformerContext(stack)
-    raise ValueError(unknown("encoder", kind, ENCODERS))
+    return encoder
 
 
-def known(*, cell: str, score: str | Score, normalize: str | Normalizer) -> None:
-    """Refuse a name that is in no table, whether this model has a use for it or not."""
-    if cell not in SEQUENCES:
-        raise ValueError(unknown("cell", cell, SEQUENCES))
-    table = [*scores.WEIGHTLESS, *scores.LEARNED]
-    if isinstance(score, str) and score not in table:
-        raise ValueError(unknown("score", score, table))
-    normalizers.named(normalize)
+def _mask(lengths: Int[Tensor, "b"], longest: int, reach: int | None) -> masks.Mask:
+    """All real positions, or `reach` of them up to each one's own."""
+    mask: masks.Mask = masks.lengths(lengths)
+    if reach is not None:
+        mask = mask & masks.causal()
+        if longest > reach:
+            mask = mask & masks.window(reach)
+    return mask
 
 
-def real_places(length: int, lengths: Int[Tensor, "b"]) -> Bool[Tensor, "b t"]:
+def position_encoding(part: Any) -> str:
+    """The position encodings that an encoder's or decoder's class wants added to its input."""
+    return "sinusoids" if getattr(part, "needs_positions", False) else "none"
+
+
+def real_positions(length: int, lengths: Int[Tensor, "b"]) -> Bool[Tensor, "b t"]:
     """False at padding."""
     return torch.arange(length, device=lengths.device) < lengths[:, None]
-
-
-def _summed_up(
-    states: Tensor, lengths: Tensor, weights: Weights, balance: Tensor | None = None
-) -> Context:
-    real = real_places(states.shape[1], lengths)
-    states = states.masked_fill(~real[:, :, None], 0.0)
-    mean = states.sum(1) / lengths.clamp(min=1)[:, None]
-    return Context(states, lengths, (mean,), weights, balance)

@@ -1,4 +1,4 @@
-"""What a model gives: numbers to predict from, and where it looked."""
+"""The output of a model: logits to predict from, and attention weights by name."""
 
 from dataclasses import dataclass, field
 
@@ -6,12 +6,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 Weights = dict[str, Tensor]
-"""Attention weights by name, each [b, h, q, k]; what has no heads has one."""
+"""Attention weights by name, each [b, h, q, k]; attention without heads counts as one head."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """Logits, and the weights of every attention by name when they were asked for."""
+    """Logits, and the weights of every attention by name when they were requested."""
 
     logits: Float[Tensor, "*n v"]
     weights: Weights = field(default_factory=dict)
@@ -19,7 +19,7 @@ class Output:
     """The load-balancing loss of experts, where there are any."""
 
 
-def total(parts: list[Tensor | None]) -> Tensor | None:
-    """The sum of the losses that are there."""
-    there = [part for part in parts if part is not None]
-    return sum(there[1:], there[0]) if there else None
+def sum_losses(losses: list[Tensor | None]) -> Tensor | None:
+    """The sum of those losses that are not None."""
+    present = [loss for loss in losses if loss is not None]
+    return sum(present[1:], present[0]) if present else None

@@ -9,19 +9,19 @@
 """
 
 from regard.search.beam import beam
-from regard.search.forced import forced
+from regard.search.forced import force_decode
 from regard.search.greedy import greedy
 from regard.search.hypotheses import Hypothesis
 from regard.search.penalties import (
     LENGTH_PENALTIES,
     Coverage,
     LengthPenalty,
+    no_length_penalty,
     power,
-    unnormalised,
     wu,
 )
-from regard.search.sampling import sample, seeded, stream
-from regard.search.steps import PerSentence, Step, Weights, pinned, reorder, without
+from regard.search.sampling import sample, stream, text_generator
+from regard.search.step import PerSentence, Step, Weights, forbid_tokens, pin_attention, reorder
 
 __all__ = [
     "LENGTH_PENALTIES",
@@ -32,15 +32,15 @@ __all__ = [
     "Step",
     "Weights",
     "beam",
-    "forced",
+    "forbid_tokens",
+    "force_decode",
     "greedy",
-    "pinned",
+    "no_length_penalty",
+    "pin_attention",
     "power",
     "reorder",
     "sample",
-    "seeded",
     "stream",
-    "unnormalised",
-    "without",
+    "text_generator",
     "wu",
 ]

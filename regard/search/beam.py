@@ -6,20 +6,20 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.search.hypotheses import Ended, Fed, History, Hypothesis
-from regard.search.penalties import Coverage, LengthPenalty, penalty_table, unnormalised
-from regard.search.ranking import IMPOSSIBLE, ranked
-from regard.search.steps import (
+from regard.search.hypotheses import EndedHypotheses, History, Hypothesis, StepRecord
+from regard.search.penalties import Coverage, LengthPenalty, no_length_penalty, penalty_table
+from regard.search.ranking import IMPOSSIBLE, best_candidates
+from regard.search.step import (
+    AllowedKeys,
     Limit,
-    Look,
     Prefix,
     Start,
     Step,
     Weights,
     advance,
+    check_vocabulary,
     prepare,
     reorder,
-    within,
 )
 
 
@@ -33,20 +33,20 @@ def beam(
     limit: Limit,
     width: int,
     nbest: int = 1,
-    length_penalty: LengthPenalty = unnormalised,
+    length_penalty: LengthPenalty = no_length_penalty,
     coverage: Coverage | None = None,
     patience: float | None = None,
     prefix: Prefix | None = None,
-    look: Look | None = None,
+    allowed: AllowedKeys | None = None,
 ) -> list[list[Hypothesis]]:
     """The n best outputs that a beam finds for each sentence, best first.
 
     At each step all continuations of all live hypotheses are compared by log-probability and the
     best `width` are kept; those among them that end in the end token leave the beam, and the next
     step fills it again. Of equal continuations the lowest token, then the lowest beam goes first.
-    Hypotheses cut off at the limit come after all finished ones.
+    Hypotheses truncated at the limit come after all finished ones.
 
-    A sentence is over when no live hypothesis can still enter its n best: log-probabilities only
+    A sentence is decided when no live hypothesis can still enter its n best: log-probabilities only
     fall, so a live one with log-probability l can reach l / lp(n) at most, over the lengths n that
     it may still get, and no coverage penalty is above zero. The result is the same as without
     stopping early. A number as `patience` stops sooner, once `patience` · `width` hypotheses are
@@ -56,13 +56,13 @@ def beam(
         raise ValueError(f"a beam of width {width} gives 1 to {width} hypotheses, not {nbest}")
     if patience is not None and not patience > 0:
         raise ValueError(f"patience must be above 0, got {patience}")
-    start = prepare(state, bos, eos, limit, prefix, look)
+    start = prepare(state, bos, eos, limit, prefix, allowed)
     if len(start.tokens) == 0:
         return []
     beams = Beams(start, width, nbest, length_penalty, coverage, patience)
     for position in range(start.longest):
-        looks = start.looks(position, beams.sentences)
-        log_probabilities, state, weights = advance(step, beams.tokens, state, looks)
+        keys = start.allowed_at(position, beams.sentences)
+        log_probabilities, state, weights = advance(step, beams.tokens, state, keys)
         beams.grow(position, log_probabilities, weights)
         if beams.parents is None or len(beams.parents) == 0:
             break
@@ -77,7 +77,7 @@ class Candidates(NamedTuple):
     tokens: Int[Tensor, "m w"]
     rows: Int[Tensor, "m w"]
 
-    def chosen(self, mask: Bool[Tensor, "m w"]) -> tuple[Tensor, Tensor, Tensor]:
+    def select(self, mask: Bool[Tensor, "m w"]) -> tuple[Tensor, Tensor, Tensor]:
         """Totals, tokens and rows of some of the candidates, sentence by sentence."""
         places = mask.flatten().nonzero().squeeze(1)
         totals, tokens, rows = (field.flatten().index_select(0, places) for field in self)
@@ -85,9 +85,10 @@ class Candidates(NamedTuple):
 
 
 class Beams:
-    """The live hypotheses of all sentences that are not over: n rows for m sentences.
+    """The live hypotheses of all sentences that are not decided yet: n rows for m sentences.
 
-    Rows go sentence by sentence, `counts` of them for each, best first.
+    Rows are grouped by sentence, `counts` of them for each, best first. Fields come in two
+    lengths: those of rows [n] and those of sentences [m].
     """
 
     def __init__(
@@ -102,9 +103,10 @@ class Beams:
         b, device = len(start.tokens), start.tokens.device
         self.start, self.width, self.coverage = start, width, coverage
         self.penalties = penalty_table(length_penalty, start.longest).to(device)
-        self.enough = None if patience is None else patience * width
+        self.enough_ends = None if patience is None else patience * width
         self.history = History()
 
+        # One entry per row.
         self.tokens = start.tokens
         self.sentences = torch.arange(b, device=device)
         self.parents: Tensor | None = None
@@ -112,6 +114,7 @@ class Beams:
         self.total = self.chosen = torch.zeros(b, device=device)
         self.covered: Tensor | None = None
 
+        # One entry per sentence that is not decided; `kept` are its n best finished hypotheses.
         self.active = self.sentences
         self.limits = start.limits
         self.counts = torch.ones_like(self.sentences)
@@ -122,47 +125,51 @@ class Beams:
         self, position: int, log_probabilities: Float[Tensor, "n v"], weights: Weights
     ) -> None:
         """One step of all beams; afterwards the rows are the hypotheses to feed next."""
-        self.history.add(Fed(self.tokens, self.parents, self.chosen, weights))
+        self.history.add(StepRecord(self.tokens, self.parents, self.chosen, weights))
         if self.coverage is not None:
             self.covered = self.coverage.add(self.covered, self.parents, weights)
         self.penalties = self.penalties.to(log_probabilities.dtype)
-        candidates = self.continued(position, log_probabilities)
+        candidates = self.best_continuations(position, log_probabilities)
         possible = candidates.totals > IMPOSSIBLE
         if not possible[:, 0].all():
-            raise ValueError(self.complaint(position, candidates))
+            raise ValueError(self.dead_end(position, candidates))
         last = candidates.tokens == self.start.eos
         ended, going = possible & last, possible & ~last
         if ended.any():
-            scores = self.end(position, ended, candidates, log_probabilities, finished=True)
-            new = candidates.totals.new_full(ended.shape, IMPOSSIBLE).masked_scatter_(ended, scores)
+            values = self.end(position, ended, candidates, log_probabilities, finished=True)
+            new = candidates.totals.new_full(ended.shape, IMPOSSIBLE).masked_scatter_(ended, values)
             self.kept = torch.cat([self.kept, new], 1).topk(self.kept.shape[1]).values
             self.ends = self.ends + ended.sum(1)
-        # Before anything has ended and before any limit, no sentence can be over.
+        # Before anything has ended and before any limit, no sentence can be decided.
         if self.history.ended or position + 1 >= self.start.shortest:
             best = candidates.totals.masked_fill(~going, IMPOSSIBLE).amax(1)
-            cut = going & (self.limits <= position + 1)[:, None]
-            if cut.any():
-                self.end(position, cut, candidates, log_probabilities, finished=False)
-            going = going & ~self.over(position, best)[:, None]
-        self.go_on(going, candidates, log_probabilities)
+            truncated = going & (self.limits <= position + 1)[:, None]
+            if truncated.any():
+                self.end(position, truncated, candidates, log_probabilities, finished=False)
+            going = going & ~self.decided(position, best)[:, None]
+        self.keep(going, candidates, log_probabilities)
 
-    def continued(self, position: int, log_probabilities: Float[Tensor, "n v"]) -> Candidates:
+    def best_continuations(
+        self, position: int, log_probabilities: Float[Tensor, "n v"]
+    ) -> Candidates:
         """The best continuations of each sentence, over all its hypotheses at once."""
-        scores = self.total[:, None] + log_probabilities
-        n, v = scores.shape
-        given = self.start.given(position, self.sentences)
+        totals_of_rows = self.total[:, None] + log_probabilities
+        n, v = totals_of_rows.shape
+        given = self.start.required(position, self.sentences)
         if given is not None:
-            within(given.clamp(min=0), scores)
+            check_vocabulary(given.clamp(min=0), totals_of_rows)
             wanted = torch.arange(v, device=given.device) == given[:, None]
-            scores = scores.where(wanted | (given < 0)[:, None], IMPOSSIBLE)
+            totals_of_rows = totals_of_rows.where(wanted | (given < 0)[:, None], IMPOSSIBLE)
         m, slots = len(self.counts), int(self.counts.max())
         first = self.counts.cumsum(0) - self.counts
+        # Sentences may have fewer rows than the fullest one has; empty slots make a rectangle of
+        # them, [m · slots, v], where row i of a sentence moves to slot i of its own.
         if n < m * slots:
             shift = torch.arange(0, m * slots, slots, device=first.device) - first
             place = torch.arange(n, device=first.device) + shift.repeat_interleave(self.counts)
-            empty = scores.new_full((m * slots, v), IMPOSSIBLE)
-            scores = empty.index_copy_(0, place, scores)
-        totals, index = ranked(scores.view(m, slots * v), self.width, beams=slots)
+            empty = totals_of_rows.new_full((m * slots, v), IMPOSSIBLE)
+            totals_of_rows = empty.index_copy_(0, place, totals_of_rows)
+        totals, index = best_candidates(totals_of_rows.view(m, slots * v), self.width, beams=slots)
         slot = torch.div(index, v, rounding_mode="floor")
         return Candidates(totals, index - slot * v, slot + first[:, None])
 
@@ -174,34 +181,48 @@ class Beams:
         log_probabilities: Float[Tensor, "n v"],
         finished: bool,
     ) -> Float[Tensor, " e"]:
-        """Put hypotheses aside that go no further; their scores."""
-        totals, tokens, rows = candidates.chosen(ending)
+        """Store hypotheses that end here; returns their normalised log-probabilities."""
+        totals, tokens, rows = candidates.select(ending)
         sentences = self.sentences[rows]
-        scores = totals / self.penalties[position + 1]
+        values = totals / self.penalties[position + 1]
         if self.coverage is not None and self.covered is not None:
-            scores = scores + self.coverage.penalty(self.covered[rows], sentences)
+            values = values + self.coverage.penalty(self.covered[rows], sentences)
         chosen = log_probabilities[rows, tokens]
         flags = torch.full_like(rows, finished, dtype=torch.bool)
         self.history.ended.append(
-            Ended(position, sentences, rows, tokens, chosen, totals, scores, flags)
+            EndedHypotheses(
+                step=position,
+                sentences=sentences,
+                rows=rows,
+                tokens=tokens,
+                token_log_probabilities=chosen,
+                log_probabilities=totals,
+                normalized_log_probabilities=values,
+                finished=flags,
+            )
         )
-        return scores
+        return values
 
-    def over(self, position: int, best: Float[Tensor, " m"]) -> Bool[Tensor, " m"]:
-        """Which sentences are over, given the best total of those hypotheses that go on."""
+    def decided(self, position: int, best: Float[Tensor, " m"]) -> Bool[Tensor, " m"]:
+        """Which sentences are decided, given the best total of their live hypotheses.
+
+        A live hypothesis has at least one token to come, so its length will lie between
+        position + 2 and its limit. Its total only falls. The length penalty is monotonic
+        (`penalty_table` checks that), so total / penalty is largest at one of the two ends.
+        """
         following = self.penalties[min(position + 2, self.start.longest)]
-        reach = torch.maximum(best / following, best / self.penalties[self.limits])
-        over = (self.kept[:, -1] >= reach) | (self.limits <= position + 1)
-        return over if self.enough is None else over | (self.ends >= self.enough)
+        bound = torch.maximum(best / following, best / self.penalties[self.limits])
+        decided = (self.kept[:, -1] >= bound) | (self.limits <= position + 1)
+        return decided if self.enough_ends is None else decided | (self.ends >= self.enough_ends)
 
-    def go_on(
+    def keep(
         self,
         going: Bool[Tensor, "m w"],
         candidates: Candidates,
         log_probabilities: Float[Tensor, "n v"],
     ) -> None:
         """Make the chosen candidates the rows of the next step; sentences without any leave."""
-        self.total, self.tokens, self.parents = candidates.chosen(going)
+        self.total, self.tokens, self.parents = candidates.select(going)
         self.chosen = log_probabilities[self.parents, self.tokens]
         sentences = self.sentences.index_select(0, self.parents)
         self.moved = not torch.equal(sentences, self.sentences)
@@ -213,13 +234,13 @@ class Beams:
             self.kept, self.ends, counts = self.kept[left], self.ends[left], counts[left]
         self.counts = counts
 
-    def complaint(self, position: int, candidates: Candidates) -> str:
-        """Why a sentence cannot go on: the step's fault, or a prefix that is impossible."""
+    def dead_end(self, position: int, candidates: Candidates) -> str:
+        """Why a sentence cannot continue: a fault of the step, or an impossible prefix."""
         row = int((~(candidates.totals[:, 0] > IMPOSSIBLE)).nonzero()[0])
         sentence = int(self.active[row])
         if candidates.totals[row, 0].isnan():
-            return f"the step gave NaN as a log-probability for sentence {sentence}"
-        given = self.start.given(position, self.active)
+            return f"the step returned NaN as a log-probability for sentence {sentence}"
+        given = self.start.required(position, self.active)
         if given is not None and given[row] >= 0:
             return (
                 f"token {int(given[row])} at position {position} of the prefix of sentence "

@@ -1,4 +1,4 @@
-"""Greedy search: the most likely token, every time."""
+"""Greedy search: the most likely token at every step."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.search.hypotheses import Hypothesis
-from regard.search.paths import follow
-from regard.search.penalties import LengthPenalty, unnormalised
-from regard.search.steps import Limit, Look, Prefix, Step, prepare
+from regard.search.penalties import LengthPenalty, no_length_penalty
+from regard.search.single_path import follow
+from regard.search.step import AllowedKeys, Limit, Prefix, Step, prepare
 
 
 @torch.no_grad()
@@ -20,19 +20,19 @@ def greedy(
     bos: int | Int[Tensor, " b"],
     eos: int,
     limit: Limit,
-    length_penalty: LengthPenalty = unnormalised,
+    length_penalty: LengthPenalty = no_length_penalty,
     prefix: Prefix | None = None,
-    look: Look | None = None,
+    allowed: AllowedKeys | None = None,
 ) -> list[Hypothesis]:
     """yₜ = argmax p(y | y₁ … yₜ₋₁), for each sentence; among equals the lowest token.
 
     `limit` is the most tokens that a sentence may have, the end token included.
     """
-    start = prepare(state, bos, eos, limit, prefix, look)
-    return follow(step, state, start, most_likely, length_penalty)
+    start = prepare(state, bos, eos, limit, prefix, allowed)
+    return follow(step, state, start, choose_most_likely, length_penalty)
 
 
-def most_likely(
+def choose_most_likely(
     log_probabilities: Float[Tensor, "n v"],
     position: int,
     sentences: Int[Tensor, " n"],

@@ -1,6 +1,6 @@
-"""What makes hypotheses of different lengths comparable: length and coverage penalties.
+"""Length and coverage penalties, which make hypotheses of different lengths comparable.
 
-    score(y) = log p(y | x) / lp(|y|) + β Σₖ log min(Σₜ a[t, k], 1)
+    normalized(y) = log p(y | x) / lp(|y|) + β Σₖ log min(Σₜ a[t, k], 1)
 
 Wu et al. (2016), Google's Neural Machine Translation System, section 7,
 https://arxiv.org/abs/1609.08144.
@@ -14,18 +14,19 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.errors import unknown
-from regard.search.steps import Weights
+from regard.search.step import Weights
 
 LengthPenalty = Callable[[Float[Tensor, " l"]], Float[Tensor, " l"]]
+"""From lengths to the divisors of the log-probabilities of hypotheses."""
 
 
-def unnormalised(lengths: Float[Tensor, " l"]) -> Float[Tensor, " l"]:
+def no_length_penalty(lengths: Float[Tensor, " l"]) -> Float[Tensor, " l"]:
     """lp = 1: hypotheses are compared by their log-probability."""
     return torch.ones_like(lengths)
 
 
 def power(alpha: float = 1.0) -> LengthPenalty:
-    """lp(n) = n^α; with α = 1 hypotheses are compared by their mean log-probability a token."""
+    """lp(n) = n^α; with α = 1 hypotheses are compared by their mean log-probability per token."""
     return lambda lengths: lengths**alpha
 
 
@@ -35,10 +36,11 @@ def wu(alpha: float = 0.6) -> LengthPenalty:
 
 
 LENGTH_PENALTIES: dict[str, Callable[[float], LengthPenalty]] = {
-    "none": lambda alpha: unnormalised,
+    "none": lambda alpha: no_length_penalty,
     "power": power,
     "wu": wu,
 }
+"""Length penalties by name, each made from its strength."""
 
 
 def penalty_table(penalty: LengthPenalty, longest: int) -> Float[Tensor, " l"]:
@@ -48,7 +50,7 @@ def penalty_table(penalty: LengthPenalty, longest: int) -> Float[Tensor, " l"]:
     slopes = values.diff()
     if not (values > 0).all() or not ((slopes >= 0).all() or (slopes <= 0).all()):
         raise ValueError(
-            "a length penalty must be positive and grow or fall throughout, got "
+            "a length penalty must be positive and monotonic, got "
             f"{values.tolist()} for lengths from 1"
         )
     return torch.cat([values.new_ones(1), values])
@@ -56,11 +58,11 @@ def penalty_table(penalty: LengthPenalty, longest: int) -> Float[Tensor, " l"]:
 
 @dataclass(frozen=True)
 class Coverage:
-    """β Σₖ log min(Σₜ a[t, k], 1): punishes outputs that left a part of the source unlooked at.
+    """β Σₖ log min(Σₜ a[t, k], 1): penalises outputs that left a part of the source unattended.
 
-    `weights` names the attention, whose heads are averaged; `keys` says which keys are there (not
-    padding). A key looked at less than `floor` in all counts as `floor`, so that attention with
-    exact zeros keeps a finite score.
+    `weights` names the attention, whose heads are averaged; `keys` is True at real keys, False at
+    padding. A key whose weights sum to less than `floor` counts as `floor`, so that attention with
+    exact zeros has a finite penalty.
     """
 
     weights: str
@@ -78,7 +80,7 @@ class Coverage:
         parents: Int[Tensor, " n"] | None,
         weights: Weights,
     ) -> Float[Tensor, "n k"]:
-        """How much each key was looked at so far, after one more step."""
+        """The summed attention to each key so far, after one more step."""
         if self.weights not in weights:
             raise ValueError(unknown("attention weights", self.weights, weights))
         now = weights[self.weights]

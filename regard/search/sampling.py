@@ -1,4 +1,4 @@
-"""Sampling: draw each token from the model's distribution, sharpened or cut as wanted."""
+"""Sampling: each token is sampled from the model's distribution, tempered or truncated."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -9,10 +9,10 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from regard.search.hypotheses import Hypothesis
-from regard.search.paths import Choose, follow
-from regard.search.penalties import LengthPenalty, unnormalised
-from regard.search.ranking import ranked
-from regard.search.steps import Limit, Look, Prefix, Start, Step, advance, prepare, reorder
+from regard.search.penalties import LengthPenalty, no_length_penalty
+from regard.search.ranking import best_candidates
+from regard.search.single_path import Choose, follow
+from regard.search.step import AllowedKeys, Limit, Prefix, Start, Step, advance, prepare, reorder
 
 
 @torch.no_grad()
@@ -29,12 +29,12 @@ def sample(
     top_p: float = 1.0,
     repetition_penalty: float = 1.0,
     generator: torch.Generator | Sequence[torch.Generator] | None = None,
-    length_penalty: LengthPenalty = unnormalised,
+    length_penalty: LengthPenalty = no_length_penalty,
     prefix: Prefix | None = None,
     before: Sequence[Sequence[int]] | None = None,
-    look: Look | None = None,
+    allowed: AllowedKeys | None = None,
 ) -> list[list[Hypothesis]]:
-    """Outputs drawn from the model, `samples` for each sentence, in the order they were drawn.
+    """Outputs sampled from the model, `samples` for each sentence, in the order of sampling.
 
     A token's log-probability is multiplied by `repetition_penalty` if it was produced before, or
     stands in `before` (what a sentence's state has read already), divided by `temperature` (0: the
@@ -43,23 +43,23 @@ def sample(
     `top_p` of the probability (Holtzman et al. 2020, https://arxiv.org/abs/1904.09751).
     Log-probabilities in the result are the model's own, before all this.
 
-    The random numbers of a sentence are drawn before the search, so that sentences decoded in
+    The random numbers of a sentence are generated before the search, so that sentences decoded in
     order give the same outputs in batches of any size; with a generator for each sentence they do
     in any order.
     """
     _check(samples, temperature, top_k, top_p, repetition_penalty)
-    start = prepare(state, bos, eos, limit, prefix, look)
+    start = prepare(state, bos, eos, limit, prefix, allowed)
     b, device = len(start.tokens), start.tokens.device
-    choose = _drawing(
+    choose = _sampler(
         _uniforms(start, samples, generator),
-        temperature,
-        top_k,
-        top_p,
-        repetition_penalty,
-        [tokens for tokens in before or [()] * b for _ in range(samples)],
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        repetition_penalty=repetition_penalty,
+        before=[tokens for tokens in before or [()] * b for _ in range(samples)],
     )
     copies = torch.arange(b, device=device).repeat_interleave(samples)
-    paths = follow(step, reorder(state, copies), start.repeated(samples), choose, length_penalty)
+    paths = follow(step, reorder(state, copies), start.repeat(samples), choose, length_penalty)
     return [paths[i * samples : (i + 1) * samples] for i in range(b)]
 
 
@@ -78,11 +78,16 @@ def stream(
     generator: torch.Generator | None = None,
     before: Sequence[int] = (),
 ) -> Iterator[int]:
-    """The tokens that `sample` draws for one sentence, each as soon as it is drawn, to the end."""
+    """The tokens that `sample` gives for one sentence, each as soon as it is sampled."""
     _check(1, temperature, top_k, top_p, repetition_penalty)
     start = prepare(state, torch.tensor([bos]), eos, limit)
-    choose = _drawing(
-        _uniforms(start, 1, generator), temperature, top_k, top_p, repetition_penalty, [before]
+    choose = _sampler(
+        _uniforms(start, 1, generator),
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        repetition_penalty=repetition_penalty,
+        before=[before],
     )
     tokens, only = start.tokens, torch.zeros_like(start.tokens)
     for position in range(limit):
@@ -93,32 +98,32 @@ def stream(
         yield int(tokens)
 
 
-def seeded(seed: int, text: str) -> torch.Generator:
-    """A generator for one text: its draws are the same wherever the text stands."""
+def text_generator(seed: int, text: str) -> torch.Generator:
+    """A random generator for one text: its numbers are the same in any batch and order."""
     digest = sha256(f"{seed} {text}".encode("utf-8", "replace")).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8]) >> 1)
 
 
 def support(
-    scores: Float[Tensor, "n v"], top_k: int | None, top_p: float
+    logits: Float[Tensor, "n v"], top_k: int | None, top_p: float
 ) -> tuple[Float64[Tensor, "n c"], Int[Tensor, "n c"] | None]:
-    """Probabilities (not yet normalised) of the tokens that may be drawn, and which they are.
+    """Probabilities (not yet normalised) of the tokens that may be sampled, and which they are.
 
     None stands for all tokens in their own order. Among equals the lower token is kept.
     """
     tokens = None
     if top_k is not None:
-        scores, tokens = ranked(scores, top_k)
+        logits, tokens = best_candidates(logits, top_k)
     elif top_p < 1:
-        scores, tokens = scores.sort(dim=1, descending=True, stable=True)
-    probabilities = scores.double().softmax(1)
+        logits, tokens = logits.sort(dim=1, descending=True, stable=True)
+    probabilities = logits.double().softmax(1)
     if top_p < 1:
         before = probabilities.cumsum(1) - probabilities
         probabilities = probabilities.where(before < top_p, 0.0)
     return probabilities, tokens
 
 
-def draw(
+def sample_index(
     probabilities: Float64[Tensor, "n c"], uniforms: Float64[Tensor, " n"]
 ) -> Int[Tensor, " n"]:
     """The place where the cumulative distribution first exceeds a uniform number in [0, 1)."""
@@ -128,14 +133,22 @@ def draw(
     ).squeeze(1)
 
 
-def _drawing(
+def _sampler(
     uniforms: Float64[Tensor, "r t"],
+    *,
     temperature: float,
     top_k: int | None,
     top_p: float,
     repetition_penalty: float,
     before: Sequence[Sequence[int]],
 ) -> Choose:
+    """The choice of `follow`: it samples the next token of each row.
+
+    Row r of `uniforms` belongs to the r-th sample of the search, however many rows have left the
+    batch since: `choose` gets the numbers of the rows that are left as `sentences`.
+    """
+    # Which tokens each sample has produced or read, bool [r, v]: made at the first step, which
+    # shows the size of the vocabulary, then marked with the token that was fed to each step.
     seen: list[Tensor] = []
 
     def choose(
@@ -144,21 +157,21 @@ def _drawing(
         sentences: Int[Tensor, " n"],
         tokens: Int[Tensor, " n"],
     ) -> Int[Tensor, " n"]:
-        scores = log_probabilities
+        logits = log_probabilities
         if repetition_penalty != 1:
             if position == 0:
-                shape = len(uniforms), scores.shape[1]
-                seen.append(torch.zeros(shape, dtype=torch.bool, device=scores.device))
+                shape = len(uniforms), logits.shape[1]
+                seen.append(torch.zeros(shape, dtype=torch.bool, device=logits.device))
                 for row, read in enumerate(before):
                     seen[0][row, list(read)] = True
             else:
                 seen[0][sentences, tokens] = True
-            scores = torch.where(seen[0][sentences], scores * repetition_penalty, scores)
-        most, best = scores.max(1, keepdim=True)
-        if temperature < torch.finfo(scores.dtype).tiny:  # in these numbers it is 0, or nearly so
+            logits = torch.where(seen[0][sentences], logits * repetition_penalty, logits)
+        most, best = logits.max(1, keepdim=True)
+        if temperature < torch.finfo(logits.dtype).tiny:  # 0, or division would overflow
             return best.squeeze(1)
-        probabilities, kept = support((scores - most) / temperature, top_k, top_p)
-        place = draw(probabilities, uniforms[sentences, position])
+        probabilities, kept = support((logits - most) / temperature, top_k, top_p)
+        place = sample_index(probabilities, uniforms[sentences, position])
         return place if kept is None else kept.gather(1, place[:, None]).squeeze(1)
 
     return choose
@@ -170,13 +183,14 @@ def _uniforms(
     b = len(start.tokens)
     each = list(generator) if isinstance(generator, Sequence) else [generator] * b
     if len(each) != b:
-        raise ValueError(f"one generator a sentence is needed: {len(each)} for {b} sentences")
+        raise ValueError(f"one generator per sentence is needed: {len(each)} for {b} sentences")
     first = each[0] if each else None
     device = torch.device("cpu") if first is None else first.device
     numbers = torch.zeros(b * samples, start.longest, dtype=torch.float64, device=device)
     given = (start.prefix >= 0).sum(1).repeat_interleave(samples).tolist()
     for row, limit in enumerate(start.limits.repeat_interleave(samples).tolist()):
-        # none for the prefix, so that a sentence has the same whether it was read or dictated
+        # The prefix takes no random numbers, so that what follows is the same whether a text was
+        # given as a prefix or read into the state beforehand.
         numbers[row, given[row] : limit].uniform_(generator=each[row // samples])
     return numbers.to(start.tokens.device)
 

@@ -1,4 +1,4 @@
-"""Serving: runs over HTTP, for the page, for programs, and for clients of other services."""
+"""The server: trained runs over HTTP, for the web app, programs and clients of other services."""
 
 from regard.serve.limits import Limits
 from regard.serve.server import Server

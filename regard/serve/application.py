@@ -1,4 +1,4 @@
-"""The whole application: routes, the page's files, the gate around them."""
+"""The ASGI application: the API, the files of the page, and the middleware around them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -7,89 +7,100 @@ import anyio.to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route as Address
+from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from regard.serve import pages
-from regard.serve.desk import Desk, Route, answered, not_found
-from regard.serve.gates import Gate
-from regard.serve.openapi import document
-from regard.serve.problems import Problem
-from regard.serve.routes import ROUTES
+from regard.serve import static_files
+from regard.serve.api.routes import ROUTES
+from regard.serve.http.access import AccessMiddleware
+from regard.serve.http.openapi import openapi_document
+from regard.serve.http.problems import Problem
+from regard.serve.http.routing import AppState, Route, json_response, not_found, unknown_route
 
-Answer = Callable[[Request], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def application(desk: Desk, tell: Callable[[str], None] = lambda line: None) -> ASGIApp:
-    """The application of these models; `tell` hears of our own mistakes, by their place."""
-    addresses = _routes(desk) + _page(desk)
+def create_app(state: AppState, on_error: Callable[[str], None] = lambda line: None) -> ASGIApp:
+    """The application; `on_error` receives the type and place of internal errors."""
 
     @asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
         yield
-        desk.stopping = True
-        await anyio.to_thread.run_sync(desk.shelf.close, desk.limits.seconds)
+        state.stopping = True
+        await anyio.to_thread.run_sync(state.models.close, state.limits.request_seconds)
 
-    router = Router(addresses, redirect_slashes=False, lifespan=lifespan)
-    return Gate(_Strict(router), desk.access, desk.counts, tell)
+    routes = _api_routes(state) + _page_routes(state)
+    router = Router(routes, redirect_slashes=False, lifespan=lifespan)
+    return AccessMiddleware(_ProblemRouter(router), state.access, state.metrics, on_error)
 
 
-def _routes(desk: Desk) -> list[Address]:
-    """One address a path, so that a wrong method is told all the right ones."""
+def _api_routes(state: AppState) -> list[StarletteRoute]:
+    """One route per path, so that the problem with a wrong method names all the right ones."""
     paths: dict[str, dict[str, Route]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method] = route
 
-    def answer(methods: dict[str, Route]) -> Answer:
+    def endpoint(methods: dict[str, Route]) -> Endpoint:
         async def respond(request: Request) -> Response:
             method = "GET" if request.method == "HEAD" else request.method
-            return await methods[method].respond(desk, request)
+            return await methods[method].respond(state, request)
 
         return respond
 
-    return [Address(path, answer(methods), methods=[*methods]) for path, methods in paths.items()]
+    return [
+        StarletteRoute(path, endpoint(methods), methods=[*methods])
+        for path, methods in paths.items()
+    ]
 
 
-class _Strict:
-    """A router whose own answers are problems too."""
+class _ProblemRouter:
+    """A router that answers unknown paths and methods with problems."""
 
     def __init__(self, router: Router) -> None:
         self.router = router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["app"] = self  # makes the router raise where it would answer in plain text
+        scope["app"] = self  # makes the router raise where it would respond in plain text
         try:
             await self.router(scope, receive, send)
         except HTTPException as error:
-            response = await not_found(Request(scope), error)
+            response = await unknown_route(Request(scope), error)
             await response(scope, receive, send)
 
 
-def _page(desk: Desk) -> list[Address]:
-    def file(kind: Callable[[str], tuple[bytes, str]], fixed: str = "") -> Answer:
-        async def answer(request: Request) -> Response:
+def _page_routes(state: AppState) -> list[StarletteRoute]:
+    def file_endpoint(
+        read: Callable[[str], static_files.FileContent], fixed_name: str = ""
+    ) -> Endpoint:
+        async def respond(request: Request) -> Response:
             request.scope["regard.route"] = "page"
-            name = fixed or request.path_params["name"]
+            name = fixed_name or request.path_params["name"]
             try:
-                found = await anyio.to_thread.run_sync(kind, name)
+                content = await anyio.to_thread.run_sync(read, name)
             except Problem as problem:
-                return problem.response()
-            return pages.answer(request, found)
+                return not_found(request, problem.detail)
+            return static_files.file_response(request, content)
 
-        return answer
+        return respond
 
-    async def description(request: Request) -> Response:
+    async def openapi(request: Request) -> Response:
         request.scope["regard.route"] = "/openapi.json"
-        return answered(document(desk))
+        try:
+            state.access.check_token(request.headers)  # it names the models
+        except Problem as problem:
+            return problem.response()
+        return json_response(openapi_document(state))
 
-    index = file(pages.static, "index.html")
+    index = file_endpoint(static_files.app_file, "index.html")
     return [
-        Address("/", index),
-        *(Address(f"/{screen}", index) for screen in pages.SCREENS),
-        Address("/docs", file(pages.static, "docs.html")),
-        Address("/openapi.json", description),
-        Address("/static/{name:path}", file(pages.static)),
-        Address("/page/onefile.html", file(pages.onefile, "onefile.html")),
-        Address("/page/{name:path}", file(pages.element)),
+        StarletteRoute("/", index),
+        *(StarletteRoute(f"/{screen}", index) for screen in static_files.SCREENS),
+        StarletteRoute("/docs", file_endpoint(static_files.app_file, "docs.html")),
+        StarletteRoute("/openapi.json", openapi),
+        StarletteRoute("/static/{name:path}", file_endpoint(static_files.app_file)),
+        StarletteRoute(
+            "/page/onefile.html", file_endpoint(static_files.empty_one_file_page, "onefile.html")
+        ),
+        StarletteRoute("/page/{name:path}", file_endpoint(static_files.element_file)),
     ]

@@ -1,4 +1,4 @@
-"""A server of runs: bound to an address, run here or in a thread of its own."""
+"""The server: bound to an address, in the foreground or in a thread of its own."""
 
 import errno
 import socket
@@ -14,22 +14,21 @@ from typing import Any
 import uvicorn
 
 from regard.errors import RegardError
-from regard.serve.application import application
-from regard.serve.desk import Desk
-from regard.serve.gates import LOOPBACK, Access, allowed
+from regard.serve.application import create_app
+from regard.serve.http.access import LOOPBACK, Access, normalize_hosts
+from regard.serve.http.connections import ACCEPTED_AT_ONCE, limited_connections
+from regard.serve.http.routing import AppState
 from regard.serve.limits import Limits
-from regard.serve.shelf import Shelf
+from regard.serve.served_models import ServedModels
 
-CONNECTIONS = 1024
-"""Connections at once; who comes after is sent away."""
-SHORTEST_TOKEN = 8
+MIN_TOKEN_LENGTH = 8
 
 
 class Server:
-    """Runs behind an address.
+    """Serves trained runs over HTTP.
 
-    In a script or notebook it serves from a thread: `with Server(["runs/a"]) as server:
-    print(server.url)`; `run()` serves until the process is told to end.
+    In a script or notebook it runs in a thread: `with Server(["runs/a"]) as server:
+    print(server.url)`; `run()` serves in the foreground until the process gets a signal to end.
     """
 
     def __init__(
@@ -39,70 +38,75 @@ class Server:
         host: str = "127.0.0.1",
         port: int = 0,
         token: str | None = None,
-        names: Iterable[str] = (),
+        allowed_hosts: Iterable[str] = (),
         limits: Limits | None = None,
-        tell: Callable[[str], None] = lambda line: None,
+        on_error: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """Load the runs and take the address; nothing is answered yet.
+        """Load the runs and bind the address; requests are answered after `start` or `run`.
 
         Args:
             paths: folders of runs.
-            host: the address to listen at; one that others can reach needs a token.
-            port: 0 for any that is free.
-            token: what every request must bring.
-            names: further names that the server goes by.
-            limits: what a request may ask for.
-            tell: hears of our own mistakes, by kind and place; never of a text.
+            host: the address to listen on; any other than a loopback address requires a token.
+            port: the port; 0 for any free one.
+            token: the token that every request must send.
+            allowed_hosts: further host names under which the server can be reached.
+            limits: limits of requests; default: those of `Limits`.
+            on_error: receives the type and place of internal errors, never a user's text.
         """
         if not is_loopback(host) and token is None:
-            raise RegardError(f"--host {host} lets others in: give a --token that they must know")
-        if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii()):
-            raise RegardError(f"a token has {SHORTEST_TOKEN} characters or more, all of ASCII")
+            raise RegardError(
+                f"--host {host} can be reached from other machines: give a --token as well"
+            )
+        if token is not None and (len(token) < MIN_TOKEN_LENGTH or not token.isascii()):
+            raise RegardError(
+                f"the token must have at least {MIN_TOKEN_LENGTH} characters, all of them ASCII"
+            )
         limits = limits or Limits()
         self._socket = _bind(host, port)
         self.host, self.port = host, int(self._socket.getsockname()[1])
-        known = allowed([*LOOPBACK, *names, *([] if _everywhere(host) else [host])])
+        own_host = [] if _is_unspecified(host) else [host]
+        hosts = normalize_hosts([*LOOPBACK, *allowed_hosts, *own_host])
         try:
-            shelf = Shelf.open([Path(path) for path in paths], limits)
+            models = ServedModels.load([Path(path) for path in paths], limits)
         except BaseException:
             self._socket.close()
             raise
-        self.desk = Desk(shelf, limits, Access(known, token))
+        self.state = AppState(models, limits, Access(hosts, token))
         config = uvicorn.Config(
-            application(self.desk, tell),
+            create_app(self.state, on_error),
             access_log=False,
             date_header=False,
             h11_max_incomplete_event_size=64 * 1024,
-            http="h11",
+            backlog=ACCEPTED_AT_ONCE,
+            http=limited_connections(limits),
             lifespan="on",
-            limit_concurrency=CONNECTIONS,
             log_config=None,
             log_level="error",
             proxy_headers=False,
             server_header=False,
-            timeout_graceful_shutdown=int(limits.seconds) + 1,
-            timeout_keep_alive=5,
+            timeout_graceful_shutdown=int(limits.request_seconds) + 1,
+            timeout_keep_alive=limits.idle_seconds,
             ws="none",
         )
-        self._uvicorn = _Uvicorn(config, self.desk)
+        self._uvicorn = _Uvicorn(config, self.state)
         self._thread: threading.Thread | None = None
 
     @property
     def url(self) -> str:
-        """Where it is found."""
-        host = "127.0.0.1" if _everywhere(self.host) else self.host
+        """Its address."""
+        host = "127.0.0.1" if _is_unspecified(self.host) else self.host
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
     def run(self) -> None:
-        """Answer until told to end; what is in flight is finished first."""
+        """Serve until a signal or `stop`; requests in progress are finished first."""
         try:
             self._uvicorn.run(sockets=[self._socket])
         finally:
             self._socket.close()
-            self.desk.shelf.close(self.desk.limits.seconds)
+            self.state.models.close(self.state.limits.request_seconds)
 
     def start(self) -> "Server":
-        """Answer from a thread."""
+        """Serve in a thread."""
         self._thread = threading.Thread(target=self.run, name="regard-server", daemon=True)
         self._thread.start()
         while not self._uvicorn.started and self._thread.is_alive():
@@ -110,7 +114,7 @@ class Server:
         return self
 
     def stop(self) -> None:
-        """End the thread when what is in flight is finished."""
+        """End the thread after the requests in progress."""
         self._uvicorn.should_exit = True
         if self._thread is not None:
             self._thread.join()
@@ -120,28 +124,28 @@ class Server:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
-        trail: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.stop()
 
 
 class _Uvicorn(uvicorn.Server):
-    """Tells the desk as soon as the end has begun, so that event streams end too."""
+    """Marks the state as stopping when shutdown begins, so that event streams end too."""
 
-    def __init__(self, config: uvicorn.Config, desk: Desk) -> None:
+    def __init__(self, config: uvicorn.Config, state: AppState) -> None:
         super().__init__(config)
-        self.desk = desk
+        self.state = state
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish what is in flight."""
-        self.desk.stopping = True
+        """Finish the requests in progress."""
+        self.state.stopping = True
         await super().shutdown(sockets)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own alone.
+    """Whether only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -152,7 +156,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _everywhere(host: str) -> bool:
+def _is_unspecified(host: str) -> bool:
     try:
         return ip_address(host.strip("[]")).is_unspecified
     except ValueError:
@@ -161,14 +165,14 @@ def _everywhere(host: str) -> bool:
 
 def _bind(host: str, port: int) -> socket.socket:
     try:
-        found: list[Any] = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-        family, address = found[0][0], found[0][4]
-        return socket.create_server(address[:2], family=family, backlog=512)
+        addresses: list[Any] = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        family, address = addresses[0][0], addresses[0][4]
+        return socket.create_server(address[:2], family=family, backlog=ACCEPTED_AT_ONCE)
     except (OSError, OverflowError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             raise RegardError(
-                f"port {port} of {host} is in use: choose another --port, or 0 for any free one"
+                f"port {port} of {host} is in use: choose another --port, or 0 for any free port"
             ) from error
         raise RegardError(
-            f"{host}:{port} cannot be listened at ({error}): choose another --port"
+            f"cannot listen on {host}:{port} ({error}): choose another --host or --port"
         ) from error

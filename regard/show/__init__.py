@@ -1,24 +1,24 @@
 """Pictures of looks and traces: terminal, SVG, PNG, one HTML file, notebook."""
 
-from regard.show.choosing import choose
-from regard.show.onefile import page
-from regard.show.surfaces import Drawn, draw, picture_of, show, trace_of
+from regard.show.draw import Drawing, draw, draw_svg, show, trace_from_looks
+from regard.show.html_page import render_page
+from regard.show.select import select_look
 from regard.show.svg import head_grid, links, matrix, text_shading
-from regard.show.terminal import report, shaded, summary
+from regard.show.terminal import report, shaded_matrix, top_keys
 
 __all__ = [
-    "Drawn",
-    "choose",
+    "Drawing",
     "draw",
+    "draw_svg",
     "head_grid",
     "links",
     "matrix",
-    "page",
-    "picture_of",
+    "render_page",
     "report",
-    "shaded",
+    "select_look",
+    "shaded_matrix",
     "show",
-    "summary",
     "text_shading",
-    "trace_of",
+    "top_keys",
+    "trace_from_looks",
 ]

@@ -1,10 +1,10 @@
-"""Colours of weights: darker all the way, so that they read in grey and without colour vision."""
+"""Colours of weights: monotonically darker, readable in greyscale and by colour-blind readers."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 STOPS = ("#f6f8fc", "#dbe6f6", "#aecbec", "#78a6dc", "#427bc1", "#1f5299", "#0e2f66")
-"""From nothing to the most, at equal distances; `page/colours.js` has the same."""
+"""From zero to the largest weight, equally spaced; `page/colours.js` has the same."""
 INK, QUIET, RULE, PAPER, ACCENT = "#15181e", "#565d6b", "#d5d9e2", "#ffffff", "#b8430b"
 BLACK = "#000000"
 
@@ -16,8 +16,8 @@ def rgb(shares: NDArray[np.float64] | float | int) -> NDArray[np.uint8]:
     places = np.clip(np.asarray(shares, dtype=float), 0.0, 1.0) * (len(STOPS) - 1)
     ends = np.arange(len(STOPS))
     channels = [np.interp(places, ends, _TABLE[:, channel]) for channel in range(3)]
-    found: NDArray[np.uint8] = np.rint(np.stack(channels, axis=-1)).astype(np.uint8)
-    return found
+    colours: NDArray[np.uint8] = np.rint(np.stack(channels, axis=-1)).astype(np.uint8)
+    return colours
 
 
 def colour(share: float | int) -> str:
@@ -25,8 +25,9 @@ def colour(share: float | int) -> str:
     return "#" + "".join(f"{part:02x}" for part in rgb(share))
 
 
-def ink(share: float | int) -> str:
-    """Black or white, whichever reads better on the colour of a share: 4.5 : 1 at the least."""
+def text_colour(share: float | int) -> str:
+    """Black or white, whichever has more contrast with the colour of a share: at least 4.5 : 1."""
+    # black wins if its contrast, (L + 0.05) / 0.05, is larger than that of white, 1.05 / (L + 0.05)
     return BLACK if (luminance(rgb(share)) + 0.05) ** 2 > 0.05 * 1.05 else PAPER
 
 

@@ -1,4 +1,4 @@
-"""Pixels: PNG files from arrays of colours, and from vector pictures."""
+"""PNG files from arrays of colours and from SVG pictures."""
 
 import struct
 import zlib
@@ -11,8 +11,11 @@ from regard.errors import RegardError
 FAMILY = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 
 
-def encode(pixels: NDArray[np.uint8]) -> bytes:
-    """An array [rows, columns, 3] of red, green and blue as a PNG file."""
+def encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """An array [rows, columns, 3] of red, green and blue as a PNG file.
+
+    8 bits per channel, one IDAT chunk; the byte 0 before each row is its filter type, none.
+    """
     rows, width, _ = pixels.shape
     lines = np.zeros((rows, 1 + 3 * width), dtype=np.uint8)
     lines[:, 1:] = pixels.reshape(rows, 3 * width)
@@ -24,16 +27,17 @@ def encode(pixels: NDArray[np.uint8]) -> bytes:
     )
 
 
-def from_svg(svg: str, scale: float = 2.0) -> bytes:
-    """A vector picture of ours as a PNG file, with the fonts of this machine; nothing is fetched.
+def png_from_svg(svg: str, scale: float = 2.0) -> bytes:
+    """An SVG picture as a PNG file, with the fonts of this machine.
 
-    Where not one font is installed the letters could not be drawn: that is an error.
+    Raises RegardError if no font is installed, since the picture would have no text.
     """
+    # a letter that leaves no mark means that there is no font
     probe = '<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16">{}</svg>'
     word = f'<text y="14" font-family="{FAMILY}">E</text>'
     if _render(probe.format(word), 1.0) == _render(probe.format(""), 1.0):
         raise RegardError(
-            "no font is installed, so a PNG would have no letters: install one "
+            "no font is installed, so the PNG would have no text: install one "
             "(such as fonts-dejavu), or write .svg"
         )
     return _render(svg, scale)

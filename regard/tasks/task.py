@@ -1,42 +1,30 @@
-"""What every task offers to training: batches, a loss, and a measure of its own."""
+"""What every task offers to training and to use: batches, a loss, predictions and metrics."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.data.tokenizer import UNK
-from regard.metrics import Measured, Tally, by_length
+from regard.metrics import Measurement
+from regard.tasks.prediction import Prediction
+
+Model = TypeVar("Model", bound=nn.Module)
 
 
 class Loss(NamedTuple):
-    """A loss summed over what was predicted, and how much that was."""
+    """The loss of a batch."""
 
     total: Float[Tensor, ""]
+    """Summed over the predictions of the batch."""
     extra: Float[Tensor, ""] | None = None
-    """A mean that is added besides, such as the balance of experts."""
-
-
-BALANCE = 0.01
-"""How much the even use of experts counts beside the task itself (Fedus et al., 2021)."""
-
-
-def weighed(balance: Float[Tensor, ""] | None) -> Float[Tensor, ""] | None:
-    """The balance loss of experts, where there are any, as it is added to the loss."""
-    return None if balance is None else BALANCE * balance
-
-
-def forget(words: Int[Tensor, "b t"], share: float) -> Int[Tensor, "b t"]:
-    """The words, some of them taken for unknown; 0 is padding."""
-    return words.masked_fill((torch.rand(words.shape) < share) & (words != 0), UNK)
+    """A mean that is added to the loss per prediction, such as the load balance of experts."""
 
 
 class Sample(NamedTuple):
-    """One example of the validation data: what came in, what was right, what came out."""
+    """One example of the validation data: the input, the reference and the prediction."""
 
     given: str
     expected: str
@@ -44,48 +32,37 @@ class Sample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """What a model makes of one text."""
-
-    output: str
-    cut: bool = False
-    """Whether the text was too long, and only a part of it was read."""
-    details: dict[str, Any] = field(default_factory=dict)
-    """Plain values besides, such as probabilities."""
-
-
-@dataclass(frozen=True)
 class Evaluation:
-    """How well a model does on a corpus."""
+    """The metrics of a model on a corpus."""
 
-    metrics: dict[str, Measured]
+    metrics: dict[str, Measurement]
     main: str
-    """The metric that decides which model is the best."""
+    """The metric that decides which weights are the best."""
     higher: bool
-    """Whether more of it is better."""
+    """Whether a higher value of the main metric is better."""
     samples: tuple[Sample, ...]
-    by_length: dict[str, Measured]
+    by_length: dict[str, Measurement]
     """The main metric by length of the input."""
     lines: tuple[dict[str, Any], ...]
-    """One record an example, for the file of the evaluation."""
+    """One record per example, for the file of the evaluation."""
 
     @property
-    def score(self) -> float:
-        """The main metric, turned so that more is better."""
+    def figure_of_merit(self) -> float:
+        """The main metric, its sign chosen so that higher is better."""
         value = self.metrics[self.main].value
         return value if self.higher else -value
 
 
 @runtime_checkable
-class Task(Protocol):
-    """One task on one corpus."""
+class Task(Protocol[Model]):
+    """One task on one corpus, with the model that it trains."""
 
-    def build(self) -> nn.Module:
-        """A model with fresh weights."""
+    def build(self) -> Model:
+        """A model with initial weights."""
         ...
 
     def plan(self, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
-        """The batches of an epoch, as arrays of example numbers."""
+        """The batches of an epoch, as arrays of example numbers; `budget` tokens each."""
         ...
 
     def batch(self, examples: np.ndarray) -> Any:
@@ -93,31 +70,25 @@ class Task(Protocol):
         ...
 
     def count(self, batch: Any) -> int:
-        """How many predictions a batch asks for."""
+        """The number of predictions in a batch, by which its loss is divided."""
         ...
 
     def loss(
-        self, model: nn.Module, batch: Any, smoothing: float, carried: list[Tensor]
+        self, model: Model, batch: Any, smoothing: float, carried: list[Tensor]
     ) -> tuple[Loss, list[Tensor]]:
-        """The loss of a batch; language models carry their state over to the next one."""
+        """The loss of a batch; a language model carries its state over to the next batch."""
         ...
 
-    def evaluate(self, model: nn.Module) -> Evaluation:
-        """How well the model does on the validation data."""
-        ...
-
-    @property
-    def score(self) -> Callable[..., Evaluation]:
-        """Called with a model and examples, how well it does on these."""
+    def validate(self, model: Model) -> Evaluation:
+        """The metrics on the validation data."""
         ...
 
     @property
-    def predict(self) -> Callable[..., list[Prediction]]:
-        """Called with a model and texts, none of them empty, one prediction for each."""
+    def evaluate(self) -> Callable[..., Evaluation]:
+        """Called with a model and examples: the metrics on these examples."""
         ...
 
-
-def by_input_length(tally: Tally, lengths: Sequence[int]) -> dict[str, Measured]:
-    """A metric by length of the input, under the names of the lengths."""
-    found = by_length(tally, np.array(lengths))
-    return {str(bucket): value for bucket, value in found.items()}
+    @property
+    def predict(self) -> Callable[..., Sequence[Prediction]]:
+        """Called with a model and texts, none of them empty: one prediction per text."""
+        ...

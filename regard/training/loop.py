@@ -1,48 +1,68 @@
-"""The only training loop."""
+"""The only training loop.
+
+One update after another moves a `Position` forward. Everything that the next update depends on is
+saved in one file (`regard.training.state`): the weights, the optimizer, the position, what a
+language model carries from batch to batch, and the random numbers; the plan of the batches follows
+from seed and epoch. So a run that resumes from a saved state repeats the updates after it bit for
+bit, and what they had written before the interruption (best weights, checkpoints, lines of metrics)
+is replaced by the same.
+"""
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.tasks.parts import noted
+from regard.number_format import format_value
+from regard.tasks.shared.splits import join_notes
 from regard.tasks.task import Evaluation, Task
-from regard.training.budget import budget, prolonged, total_steps, used_share, used_up
-from regard.training.checkpoints import (
-    Position,
-    load_state,
-    load_weights,
-    mixed,
-    read_tensors,
-    save_state,
-    write_tensors,
-)
+from regard.training.budget import budget, exhausted_budget, extend, total_steps, used_share
 from regard.training.config import TrainingConfig
-from regard.training.folder import RunFolder
-from regard.training.journal import Events, forget_after, write_line
-from regard.training.objective import computing, looking, objective
-from regard.training.processes import Processes, current, rows
-from regard.training.schedule import learning_rate
+from regard.training.distributed import Processes, count_rows, current
+from regard.training.divergence import (
+    END_FACTOR,
+    divergence_error,
+    has_diverged,
+    is_too_large,
+    mean_loss,
+)
+from regard.training.learning_rate import learning_rate
+from regard.training.loss_module import evaluation_mode, gradient_computation, make_objective
+from regard.training.metrics_log import (
+    Events,
+    append_line,
+    drop_lines_after,
+    metrics_digest,
+    verify_metrics,
+)
+from regard.training.prepared_data import identify_run
+from regard.training.run_folder import RunFolder
+from regard.training.state import Position, SavedState, combine_seeds, load_state, save_state
+from regard.training.tensor_files import load_weights, read_tensors, write_tensors
+from regard.training.validation_loss import validation_loss
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where training is; `evaluation` is there when the validation data was just looked at."""
+    """How far training is after an update; `evaluation` is set when the update was validated."""
 
     position: Position
     loss: float
-    """Of the last update; with an evaluation, the mean since the one before."""
+    """Loss of the last update; with an evaluation, the mean since the previous validation."""
     gradient_norm: float
     learning_rate: float
     tokens_per_second: float
     share: float
-    """How much of the budget is used up."""
+    """Share of the budget that is used up, from 0 to 1."""
     evaluation: Evaluation | None = None
+    validation_loss: float | None = None
+    """Loss on the validation data; set with an evaluation."""
     note: str = ""
 
 
@@ -50,26 +70,30 @@ Report = Callable[[Progress], None]
 
 
 def train(
-    task: Task,
+    task: Task[Any],
     config: TrainingConfig,
     folder: RunFolder,
     *,
     report: Report = lambda progress: None,
+    log: Callable[[str], None] = lambda line: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Position:
-    """Train until the budget is used up or nothing improves; go on where the folder left off.
+    """Train until the budget is used up or nothing improves; resume the run that the folder holds.
 
-    A run that was done goes on if it is given a larger budget than it was done with.
-    After `stop()` says so, the state is saved and the position returned is not `done`. The same
-    folder, config and number of threads give the same weights to the bit, however often the run
-    was interrupted (budgets in epochs or steps). Who calls holds the folder (`RunFolder.begin`);
-    the caller's random numbers go on as if nothing had happened. Each of several processes calls
-    this; the first one measures and writes.
+    A finished run is extended if the budget is larger than the one it finished with. Once `stop()`
+    is true, the state is saved and the returned position is not `done`. The same folder, config and
+    number of threads give the same weights bit for bit, however often the run was interrupted (for
+    budgets in epochs or steps). The caller holds the folder (`RunFolder.begin`), and the state of
+    its random numbers does not change. In distributed training every process calls this function;
+    the first one validates and writes.
     """
     processes = current()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        model = task.build()
+        try:
+            model = task.build()
+        except ValueError as error:
+            raise RegardError(f"the model cannot be built: {error}") from error
         optimizer = torch.optim.AdamW(
             model.parameters(),
             lr=config.learning_rate,
@@ -78,135 +102,209 @@ def train(
             fused=True,
         )
         if not processes.first:
-            torch.manual_seed(mixed(config.seed, processes.rank))
-        found, carried, note = _state(folder, model, optimizer, processes)
-        try:
-            position = prolonged(
-                found,
-                config,
-                lambda: len(task.plan(config.batch_tokens, config.seed, found.epoch)),
-            )
-        except RegardError as error:
-            raise RegardError(f"{folder.path}: {error}") from error
-        if found.done and not position.done:
-            note = noted(note, f"done after {found.step} updates; going on with a larger budget")
+            # The initial weights are the same everywhere; dropout must not be.
+            torch.manual_seed(combine_seeds(config.seed, processes.rank))
+        identity = identify_run(folder)
+        state = _load_same_state(folder, model, optimizer, processes, identity)
+        saved, note = state.position, state.note
+        position = _extend(saved, task, config, folder)
+        if saved.done and not position.done:
+            extending = f"finished after {saved.step} updates; extending it with a larger budget"
+            note = join_notes(note, extending)
         if processes.first:
-            folder.keep_budget(budget(config))
-            if found.finished and not position.finished:
-                _undo_average(folder, position)
-            forget_after(folder, position)
-        events = Events(folder, position, config.tensorboard and processes.first)
-        run = _Run(task, config, folder, model, optimizer, processes, events, report, stop, note)
+            folder.write_budget(budget(config))
+            if saved.finished and not position.finished:
+                _undo_average(folder, position, identity)
+            _verify_weights(folder, position)
+            if changed := verify_metrics(folder, saved, state.metrics):
+                log(changed)
+            drop_lines_after(folder, position)
+        events = Events(folder, position, enabled=config.tensorboard and processes.first)
+        loop = _Loop(
+            task=task,
+            config=config,
+            folder=folder,
+            model=model,
+            optimizer=optimizer,
+            processes=processes,
+            events=events,
+            report=report,
+            log=log,
+            stop=stop,
+            note=note,
+            identity=identity,
+        )
         try:
-            position = run.go(position, carried)
+            position = loop.run(position, list(state.carried))
         finally:
             events.close()
-        processes.meet()
+        processes.barrier()  # nobody returns, and loads the result, before it is written
         return position
 
 
-def _undo_average(folder: RunFolder, position: Position) -> None:
-    """Put the best weights of a single look back: the average belongs to the end of a run."""
+def _load_same_state(
+    folder: RunFolder,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    processes: Processes,
+    identity: Mapping[str, Any],
+) -> SavedState:
+    """The last saved state, the same one in every process; the carried tensors have all rows.
+
+    Loading may rename files (`load_state`), so the first process loads alone; the others wait for
+    it in `RunFolder.begin` and load afterwards.
+    """
+    state = load_state(folder.state, model, optimizer, processes.rank, identity) or SavedState()
+    if processes.first:
+        processes.barrier()
+    if processes.any(processes.broadcast(state.position.step) != state.position.step):
+        raise RegardError(f"{folder.state}: not all processes read the same state there")
+    return state
+
+
+def _extend(
+    saved: Position, task: Task[Any], config: TrainingConfig, folder: RunFolder
+) -> Position:
+    def count_batches() -> int:
+        return len(task.plan(config.batch_tokens, config.seed, saved.epoch))
+
+    try:
+        return extend(saved, config, count_batches)
+    except RegardError as error:
+        raise RegardError(f"{folder.path}: {error}") from error
+
+
+def _verify_weights(folder: RunFolder, position: Position) -> None:
+    """Raise an error now, and not hours later, if weights that the run still needs are damaged."""
+    needed = [] if position.finished else [folder.checkpoints / name for name in position.kept]
+    for path in (folder.model, *needed):
+        if path.exists():
+            read_tensors(path)
+
+
+def _undo_average(folder: RunFolder, position: Position, identity: Mapping[str, Any]) -> None:
+    """Restore the best weights of a single validation: averaging belongs to the end of a run."""
     name = max(position.kept, key=lambda name: position.kept[name], default=None)
     if name is not None and position.kept[name] == position.best:
         weights, _ = read_tensors(folder.checkpoints / name)
-        write_tensors(folder.model, weights, {"regard": "{}"})
+        write_tensors(folder.model, weights, identity)
 
 
-def _state(
-    folder: RunFolder, model: nn.Module, optimizer: torch.optim.Optimizer, processes: Processes
-) -> tuple[Position, list[Tensor], str]:
-    """The last saved state, in every process the same; `carried` whole."""
-    nothing: tuple[Position, list[Tensor], str] = Position(), [], ""
-    if not processes.first:
-        found = load_state(folder.state, model, optimizer, processes.rank) or nothing
-    else:
-        found = load_state(folder.state, model, optimizer) or nothing
-        processes.meet()  # the others wait for this in `RunFolder.begin`
-    if processes.any(processes.told(found[0].step) != found[0].step):
-        raise RegardError(f"{folder.state}: not all processes read the same state there")
-    return found
+def _improves(value: float, best: float | None) -> bool:
+    return best is None or value > best or math.isnan(best)
 
 
-ABSURD = 1e4
-"""A loss that no model has which learns."""
+@dataclass(kw_only=True)
+class _Loop:
+    """One call of `train`: what stays the same while the position moves forward."""
 
+    task: Task[Any]
+    config: TrainingConfig
+    folder: RunFolder
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    processes: Processes
+    events: Events
+    report: Report
+    log: Callable[[str], None]
+    stop: Callable[[], bool]
+    note: str
+    """A line for the user, which is reported with the next update."""
+    identity: Mapping[str, Any]
+    """What the run is, which every file of tensors records."""
+    objective: nn.Module = field(init=False)
+    rows: int = field(init=False, default=0)
+    """Number of rows of the last batch, those of all processes."""
+    referenced: set[str] = field(init=False, default_factory=set)
+    """Checkpoints that the latest state on disk refers to."""
+    too_large: int = field(init=False, default=0)
+    """Number of updates in a row whose loss was too large."""
+    started: float = field(init=False)
+    seconds_before: float = field(init=False, default=0.0)
+    """Training time before this call."""
 
-def _better(score: float, known: float | None) -> bool:
-    return known is None or score > known or math.isnan(known)
+    def __post_init__(self) -> None:
+        self.objective = make_objective(self.task, self.model, self.config, self.processes)
+        self.started = time.monotonic()
 
+    def run(self, position: Position, carried: list[Tensor]) -> Position:
+        """Train from `position` until the run is finished or stopped.
 
-class _Run:
-    """One call of `train`: what does not change while it goes on."""
-
-    def __init__(
-        self,
-        task: Task,
-        config: TrainingConfig,
-        folder: RunFolder,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        processes: Processes,
-        events: Events,
-        report: Report,
-        stop: Callable[[], bool],
-        note: str,
-    ) -> None:
-        self.task, self.config, self.folder = task, config, folder
-        self.model, self.optimizer, self.processes = model, optimizer, processes
-        self.objective = objective(task, model, config, processes)
-        self.events, self.report, self.stop, self.note = events, report, stop, note
-        self.began = time.monotonic()
-        self.rows = 0
-        """Rows of the last batch, those of all processes."""
-        self.saved: set[str] = set()
-        """Checkpoints that the last saved state counts on."""
-
-    def go(self, position: Position, carried: list[Tensor]) -> Position:
-        """Epoch after epoch, from `position` on."""
-        before, self.saved = position.seconds, set(position.kept)
+        `done` means that there is no update left to make, `finished` that the checkpoints are
+        averaged too. A run that was killed in between resumes with the averaging, which gives the
+        same result when it is repeated.
+        """
+        self.seconds_before, self.referenced = position.seconds, set(position.kept)
         if carried:
-            self.rows = rows(carried)
-            carried = list(self.processes.share(carried)[0])
+            self.rows = count_rows(carried)
+            carried = list(self.processes.own_rows(carried)[0])
         while not position.done:
             plan = self.task.plan(self.config.batch_tokens, self.config.seed, position.epoch)
             if not plan:
                 raise RegardError("there is nothing to train on: the corpus has no examples")
-            total = total_steps(self.config, len(plan))
-            while position.batch < len(plan) and not position.done:
-                batches = plan[position.batch : position.batch + self.config.accumulate]
-                progress, carried = self._update(batches, position, total, carried)
-                spent = time.monotonic() - self.began if self.processes.first else 0.0
-                seconds = before + self.processes.summed([spent])[0]
-                position = replace(progress.position, seconds=seconds)
-                over = position.batch >= len(plan)
-                position = replace(position, done=bool(used_up(self.config, position, over)))
-                due = self._look_due(position.step, over)
-                if position.done or due:
-                    position, progress = self._look(position, progress, due)
-                    self._save(position, carried)
-                elif position.step % self.config.save_every == 0:
-                    self._save(position, carried)
-                share = used_share(self.config, position, total)
-                self.report(replace(progress, position=position, share=share, note=self.note))
-                self.note = ""
-                if self.processes.any(self.stop()) and not position.done:
-                    self._save(position, carried)
-                    return position
+            position, carried, stopped = self._train_epoch(plan, position, carried)
+            if stopped:
+                return position
             if not position.done:
                 position, carried = replace(position, epoch=position.epoch + 1, batch=0), []
         if not position.finished:
             if self.processes.first:
-                self._finish(position)
+                self._average_checkpoints(position)
             position = replace(position, finished=True)
             self._save(position, carried)
         elif self.processes.first:
-            self._let_go_but(self.saved)  # of what it died on before it could
+            # The run may have been killed after its last state was saved and before the
+            # checkpoints that only older states need were removed.
+            self._remove_checkpoints_except(self.referenced)
         return position
 
+    def _train_epoch(
+        self, plan: Sequence[Any], position: Position, carried: list[Tensor]
+    ) -> tuple[Position, list[Tensor], bool]:
+        """Train on the batches of the plan that are left; True if `stop` ended it."""
+        total = total_steps(self.config, len(plan))
+        while position.batch < len(plan) and not position.done:
+            batches = plan[position.batch : position.batch + self.config.accumulate]
+            progress, carried = self._update(batches, position, total, carried)
+            position = replace(progress.position, seconds=self._seconds())
+            epoch_over = position.batch >= len(plan)
+            exhausted = exhausted_budget(self.config, position, epoch_over)
+            position = replace(position, done=bool(exhausted), ended=exhausted)
+            due = self._validation_due(position.step, epoch_over)
+            validation = position.done or due
+            if has_diverged(position, self.too_large, validation=validation):
+                raise divergence_error(position, progress.loss, self.config)
+            if validation:
+                position, progress = self._validate(position, progress, due)
+                if position.ended == "patience" and is_too_large(
+                    progress.loss, position.first_loss, END_FACTOR
+                ):
+                    raise divergence_error(position, progress.loss, self.config)
+            # A state whose loss is too large may be the beginning of a divergence.
+            periodic = position.step % self.config.save_every == 0 and not self.too_large
+            if validation or periodic:
+                self._save(position, carried)
+            share = used_share(self.config, position, total)
+            self.report(replace(progress, position=position, share=share, note=self.note))
+            self.note = ""
+            if self.processes.any(self.stop()) and not position.done:
+                self._save(position, carried)
+                return position, carried, True
+        return position, carried, False
+
+    def _seconds(self) -> float:
+        """Training time of the run, by the clock of the first process in all processes."""
+        own = time.monotonic() - self.started if self.processes.first else 0.0
+        return self.seconds_before + self.processes.sum([own])[0]
+
     def _update(
-        self, batches: list[Any], position: Position, total: int | None, carried: list[Tensor]
+        self,
+        batches: Sequence[Any],
+        position: Position,
+        total: int | None,
+        carried: list[Tensor],
     ) -> tuple[Progress, list[Tensor]]:
+        """Make one update from these batches."""
         started = time.monotonic()
         share = used_share(self.config, position, total)
         rate = learning_rate(self.config, position.step, share, position.halvings)
@@ -215,74 +313,108 @@ class _Run:
         self.model.train()
         tensors = [self.task.batch(batch) for batch in batches]
         count = max(1, sum(self.task.count(batch) for batch in tensors))
-        summed = 0.0
-        for number, batch in enumerate(tensors):
-            part, own = self.processes.share(batch)
-            self.rows = rows(batch)
-            with computing(self.objective, last=number + 1 == len(tensors)):
-                loss, carried = self.objective(part, carried)
-                weight = self.processes.world * own  # gradients are averaged: make it their sum
-                mean = loss.total * weight / count
-                if loss.extra is not None:
-                    mean = mean + loss.extra / len(tensors)
-                mean.backward()
-            summed += float(loss.total.detach()) * own
+        own_loss, carried = self._compute_gradients(tensors, count, carried)
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip))
         if math.isfinite(norm):
             self.optimizer.step()
         else:
-            self.note = f"step {position.step + 1}: the gradient is not finite, nothing was learnt"
+            self.note = f"step {position.step + 1}: the gradient is not finite, update skipped"
         self.optimizer.zero_grad(set_to_none=True)
-        summed = self.processes.summed([summed])[0]
-        after = replace(
-            position,
-            batch=position.batch + len(batches),
-            step=position.step + 1,
-            loss_sum=position.loss_sum + summed,
-            loss_count=position.loss_count + count,
+        loss_sum = self.processes.sum([own_loss])[0]
+        after = replace(position, batch=position.batch + len(batches), step=position.step + 1)
+        if math.isfinite(loss_sum):
+            after = replace(
+                after,
+                first_loss=loss_sum / count if after.first_loss is None else after.first_loss,
+                loss_sum=after.loss_sum + loss_sum,
+                loss_count=after.loss_count + count,
+            )
+        too_large = is_too_large(loss_sum / count, after.first_loss)
+        self.too_large = self.too_large + 1 if too_large else 0
+        progress = Progress(
+            position=after,
+            loss=loss_sum / count,
+            gradient_norm=norm,
+            learning_rate=rate,
+            tokens_per_second=count / max(1e-9, time.monotonic() - started),
+            share=0.0,
         )
-        speed = count / max(1e-9, time.monotonic() - started)
-        found = Progress(after, summed / count, norm, rate, speed, 0.0)
-        self.events.update(
-            after.step, {"loss": found.loss, "gradient_norm": norm, "learning_rate": rate}
-        )
-        return found, carried
+        curves = {"loss": progress.loss, "gradient_norm": norm, "learning_rate": rate}
+        self.events.add_update(after.step, curves)
+        return progress, carried
 
-    def _look(self, position: Position, progress: Progress, due: bool) -> tuple[Position, Progress]:
-        """Measure on the validation data, keep the weights if they are the best so far."""
-        progress = replace(progress, loss=position.loss_sum / max(1, position.loss_count))
-        if self.processes.first:
-            with looking(self.model), torch.random.fork_rng(devices=[]):
-                progress = replace(progress, evaluation=self._evaluated(progress))
-            position = self._judged(position, progress, due)
-        return Position(**self.processes.told(asdict(position))), progress
+    def _compute_gradients(
+        self, tensors: Sequence[Any], count: int, carried: list[Tensor]
+    ) -> tuple[float, list[Tensor]]:
+        """Accumulate the gradients of the batches; returns the summed loss of this process's rows.
 
-    def _evaluated(self, progress: Progress) -> Evaluation:
-        try:
-            return self.task.evaluate(self.model)
-        except (ValueError, RuntimeError) as error:
-            if progress.loss < ABSURD:
-                raise
-            raise RegardError(
-                f"step {progress.position.step}: the loss is {progress.loss}, and nothing can be "
-                f"predicted: lower --learning-rate, which is {self.config.learning_rate:g}, or "
-                "raise --warmup"
-            ) from error
-
-    def _judged(self, position: Position, progress: Progress, due: bool) -> Position:
-        """How far the run is after an evaluation; only the first process asks.
-
-        A look that was not due, at the end of a budget, decides nothing but which weights are kept:
-        a run that goes on with a larger budget goes on as if it had not been.
+        `count` is the number of predictions in all batches of all processes.
         """
-        evaluation, patience = progress.evaluation, self.config.patience
-        assert evaluation is not None
-        score = evaluation.score
-        if _better(score, position.best):
-            position = replace(position, best=score)
-            self._keep_best()
-        if due and _better(score, position.mark):
-            position = replace(position, mark=score, since_best=0, stale=0)
+        loss_sum = 0.0
+        for number, batch in enumerate(tensors):
+            part, counts = self.processes.own_rows(batch)
+            self.rows = count_rows(batch)
+            with gradient_computation(self.objective, last=number + 1 == len(tensors)):
+                loss, carried = self.objective(part, carried)
+                # DistributedDataParallel averages the gradients of the processes: multiplied by
+                # their number, the average is the sum.
+                weight = self.processes.world * counts
+                mean = loss.total * weight / count
+                if loss.extra is not None:
+                    mean = mean + loss.extra / len(tensors)
+                mean.backward()
+            loss_sum += float(loss.total.detach()) * counts
+        return loss_sum, carried
+
+    def _validation_due(self, step: int, epoch_over: bool) -> bool:
+        """At the end of an epoch, or every so many updates if the config says so."""
+        every = self.config.evaluate_every
+        return epoch_over if every is None else step % every == 0
+
+    def _validate(
+        self, position: Position, progress: Progress, due: bool
+    ) -> tuple[Position, Progress]:
+        """Compute the metrics on the validation data, and decide what follows from them.
+
+        Only the first process does; the others wait for the position that it broadcasts.
+        """
+        progress = replace(progress, loss=mean_loss(position))
+        if self.processes.first:
+            try:
+                evaluation, loss = self._evaluate()
+            except (ValueError, RuntimeError) as error:
+                if not self.too_large:
+                    raise
+                raise divergence_error(position, progress.loss, self.config) from error
+            progress = replace(progress, evaluation=evaluation, validation_loss=loss)
+            best = _improves(evaluation.figure_of_merit, position.best)
+            position = self._after_validation(position, evaluation, due)
+            self._log(position, progress, evaluation, best=best)
+        return Position(**self.processes.broadcast(asdict(position))), progress
+
+    def _evaluate(self) -> tuple[Evaluation, float | None]:
+        """The metrics and the loss of the current weights on the validation data."""
+        smoothing, budget = self.config.label_smoothing, self.config.batch_tokens
+        # A perplexity may be infinite where training diverges: no reason for numpy to warn.
+        quiet = np.errstate(over="ignore", invalid="ignore")
+        with evaluation_mode(self.model), torch.random.fork_rng(devices=[]), quiet:
+            evaluation = self.task.validate(self.model)
+            return evaluation, validation_loss(self.task, self.model, smoothing, budget)
+
+    def _after_validation(self, position: Position, evaluation: Evaluation, due: bool) -> Position:
+        """The position after a validation; writes the weights if they are the best so far.
+
+        The end of a budget brings a validation that may not be due. It decides which weights are
+        kept, and nothing else: patience and the halving of the learning rate count due validations
+        only, so that a run which is extended later makes the same updates as a run that had the
+        larger budget from the start, where this validation never took place.
+        """
+        merit, patience = evaluation.figure_of_merit, self.config.patience
+        if _improves(merit, position.best):
+            position = replace(position, best=merit)
+            self._write_model()
+        if due and _improves(merit, position.mark):
+            position = replace(position, mark=merit, since_best=0, stale=0)
         elif due:
             position = replace(
                 position, since_best=position.since_best + 1, stale=position.stale + 1
@@ -290,27 +422,25 @@ class _Run:
             if self.config.schedule == "plateau" and position.stale >= max(1, patience // 2):
                 position = replace(position, halvings=position.halvings + 1, stale=0)
         if self.config.average > 1:
-            position = self._keep_for_average(position, score)
-        done = position.done or position.since_best >= patience
-        position = replace(position, done=done, loss_sum=0.0, loss_count=0)
-        if done:
-            position = replace(position, budget=budget(self.config))
-        self._log(position, progress, evaluation)
-        return position
+            position = self._keep_for_average(position, merit)
+        if position.since_best >= patience and not position.done:
+            position = replace(position, done=True, ended="patience")
+        done, position = position.done, replace(position, loss_sum=0.0, loss_count=0)
+        return replace(position, budget=budget(self.config)) if done else position
 
-    def _keep_best(self) -> None:
-        write_tensors(self.folder.model, self.model.state_dict(), {"regard": "{}"})
+    def _write_model(self) -> None:
+        write_tensors(self.folder.model, self.model.state_dict(), self.identity)
 
-    def _keep_for_average(self, position: Position, score: float) -> Position:
+    def _keep_for_average(self, position: Position, merit: float) -> Position:
         name = f"step-{position.step}.safetensors"
-        kept = dict(sorted({**position.kept, name: score}.items(), key=lambda item: -item[1]))
-        kept = dict(list(kept.items())[: self.config.average])
+        ranked = sorted({**position.kept, name: merit}.items(), key=lambda item: -item[1])
+        kept = dict(ranked[: self.config.average])
         if name in kept:
-            write_tensors(self.folder.checkpoints / name, self.model.state_dict(), {"regard": "{}"})
+            write_tensors(self.folder.checkpoints / name, self.model.state_dict(), self.identity)
         return replace(position, kept=kept)
 
-    def _finish(self, position: Position) -> None:
-        """Average the kept checkpoints, and take the average if it is better than the best."""
+    def _average_checkpoints(self, position: Position) -> None:
+        """Average the kept checkpoints; the average becomes the result if it is better."""
         if len(position.kept) < 2:
             return
         last = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
@@ -322,43 +452,71 @@ class _Run:
             for name in parts[0]
         }
         load_weights(self.model, mean, self.folder.checkpoints)
-        with looking(self.model), torch.random.fork_rng(devices=[]):
-            evaluation = self.task.evaluate(self.model)
-        if position.best is None or evaluation.score > position.best:
-            self._keep_best()
-        line = {"averaged": sorted(position.kept), "step": position.step}
-        write_line(self.folder, line, evaluation)
+        evaluation, loss = self._evaluate()
+        kept = _improves(evaluation.figure_of_merit, position.best)
+        if kept:
+            self._write_model()
+        line = {
+            "averaged": sorted(position.kept),
+            "kept": kept,
+            "step": position.step,
+            "epoch": position.epoch,
+            "seconds": round(position.seconds, 1),
+            "validation_loss": loss,
+        }
+        append_line(self.folder, line, evaluation)
+        metric = evaluation.metrics[evaluation.main]
+        self.log(
+            f"average of the best {len(parts)}: {metric.name} "
+            f"{format_value(metric.value, metric.unit)}, "
+            + ("better, kept" if kept else "not better, left out")
+        )
+        # A run that is extended later continues from the last update, not from the average.
         self.model.load_state_dict(last)
 
     def _save(self, position: Position, carried: list[Tensor]) -> None:
-        """Save the state; then let go of checkpoints that neither it nor the last one needs."""
-        carried = [self.processes.joined_rows(part, self.rows) for part in carried]
-        random = self.processes.gathered(torch.get_rng_state())
+        """Save the state, then remove the checkpoints that no state on disk refers to.
+
+        Every process sends its part of what is carried and its random numbers; the first one
+        writes, while the others continue to the next exchange. Two states stay on disk, and a run
+        may resume from the older one if the newer cannot be read: a checkpoint is removed when
+        neither of them refers to it.
+        """
+        carried = [self.processes.join_rows(part, self.rows) for part in carried]
+        random = self.processes.gather(torch.get_rng_state())
         if not self.processes.first:
             return
         self.events.flush()
-        save_state(self.folder.state, self.model, self.optimizer, position, carried, random)
-        self._let_go_but(self.saved | set(position.kept))
-        self.saved = set(position.kept)
+        save_state(
+            self.folder.state,
+            model=self.model,
+            optimizer=self.optimizer,
+            position=position,
+            carried=carried,
+            random=random,
+            identity=self.identity,
+            metrics=metrics_digest(self.folder, position),
+        )
+        self._remove_checkpoints_except(self.referenced | set(position.kept))
+        self.referenced = set(position.kept)
 
-    def _let_go_but(self, needed: set[str]) -> None:
+    def _remove_checkpoints_except(self, needed: set[str]) -> None:
         for path in self.folder.checkpoints.glob("step-*.safetensors"):
             if path.name not in needed:
                 path.unlink(missing_ok=True)
 
-    def _log(self, position: Position, progress: Progress, evaluation: Evaluation) -> None:
+    def _log(
+        self, position: Position, progress: Progress, evaluation: Evaluation, *, best: bool
+    ) -> None:
         line = {
             "step": position.step,
             "epoch": position.epoch,
             "seconds": round(position.seconds, 1),
+            "best": best,
             "loss": progress.loss,
+            "validation_loss": progress.validation_loss,
             "gradient_norm": progress.gradient_norm,
             "learning_rate": progress.learning_rate,
         }
-        write_line(self.folder, line, evaluation)
-        self.events.look(position.step, evaluation)
-
-    def _look_due(self, step: int, over: bool) -> bool:
-        """At the end of an epoch, or after so many updates where that was said."""
-        every = self.config.evaluate_every
-        return over if every is None else step % every == 0
+        append_line(self.folder, line, evaluation)
+        self.events.add_validation(position.step, evaluation, progress.validation_loss)

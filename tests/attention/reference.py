@@ -1,4 +1,4 @@
-"""Attention from its equations in float64, a row at a time, over the keys a query may look at.
+"""Attention from its equations in float64, a row at a time, over the keys a query may attend to.
 
 There is no mask here: what may not be looked at is left out before anything is computed.
 """
@@ -110,7 +110,7 @@ NORMALIZERS = {
 def attend(scores: Tensor, value: Tensor, allowed, normalize) -> tuple[Tensor, Tensor]:
     """Output and weights from scores [b, h, q, k] and value [b, h, k, v].
 
-    `allowed(b, q, k)` says whether a query may look; `normalize` sees those scores alone, [h, n].
+    `allowed(b, q, k)` says whether a query may attend; `normalize` sees those scores alone, [h, n].
     """
     batch, heads, queries, keys = scores.shape
     rows = []

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.attention import native
+from regard.attention import additive_native as native
 from regard.attention.additive import _check, additive_attention, additive_scores, choose
 
 FORMS = ["blocks", "plain", *(native.LEVELS if native.available() else ())]
@@ -19,7 +19,7 @@ def form(request, monkeypatch):
         monkeypatch.setattr("regard.attention.additive._form", lambda *_: "plain")
         yield None
     elif request.param == "blocks":
-        monkeypatch.setattr("regard.attention.additive_blocks.PAIRS_AT_ONCE", 700)
+        monkeypatch.setattr("regard.attention.additive_blocks.ELEMENTS_PER_THREAD", 700)
         yield False
     else:
         try:
@@ -279,7 +279,7 @@ def test_keys_in_any_order(b, q, k, a, data):
 
 
 def test_gradcheck_of_the_blocks(monkeypatch):
-    monkeypatch.setattr("regard.attention.additive_blocks.PAIRS_AT_ONCE", 20)
+    monkeypatch.setattr("regard.attention.additive_blocks.ELEMENTS_PER_THREAD", 20)
     inputs = tensors(2, 3, 5, 2, 3, dtype=torch.float64)
     spans = spans_of(2, 3, 5)
     mask = torch.rand(2, 3, 5) < 0.6

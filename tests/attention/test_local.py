@@ -36,7 +36,7 @@ def test_prediction_is_within_the_source():
 def test_composes_with_any_score(score):
     """Weights are exp(score) times the Gaussian within the window, divided by their sum."""
     query, key = torch.randn(2, 3, 5, dtype=torch.float64), torch.randn(2, 11, 5).double()
-    module = scores.make(score, 5, 5)
+    module = scores.make_score(score, 5, 5)
     module = module.double() if isinstance(module, torch.nn.Module) else module
     predict = LocalPrediction(5).double()
     lengths = torch.tensor([11, 6])

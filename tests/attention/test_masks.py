@@ -123,9 +123,9 @@ def test_mistakes_are_named():
         masks.window(0)
     with pytest.raises(ValueError, match=r"dilated\(-1\): expected"):
         masks.dilated(-1)
-    with pytest.raises(ValueError, match=r"lengths are whole numbers; got torch\.float32"):
+    with pytest.raises(ValueError, match=r"lengths must be whole numbers; got torch\.float32"):
         masks.lengths(torch.tensor([1.0]))
-    with pytest.raises(ValueError, match=r"True = may look; got torch.float32.* go to bias="):
+    with pytest.raises(ValueError, match=r"True = may attend; got torch.float32.* go to bias="):
         _ = masks.causal() & torch.zeros(2, 2)
     with pytest.raises(
         ValueError, match=r"lengths of shape \[3\] do not fit scores of .*\[2, 5, 7\]"

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.attention import attend, normalizers, positions, scores
-from regard.attention.example import early_bird
+from regard.attention.worked_example import early_bird
 
 pytestmark = pytest.mark.usefixtures("shapes_unchecked")
 
@@ -18,7 +18,8 @@ MISTAKES = [
     (
         (vectors(2, 5, 8), vectors(2, 7, 9), vectors(2, 7, 3)),
         {},
-        r"scaled_dot needs query and key of one size; got query \[2, 5, 8\] and key \[2, 7, 9\]",
+        r"scaled_dot needs query and key of the same size; got query \[2, 5, 8\] and "
+        r"key \[2, 7, 9\]",
     ),
     (
         (vectors(2, 5, 8), vectors(2, 7, 8), vectors(2, 6, 3)),
@@ -39,11 +40,11 @@ MISTAKES = [
     (
         (vectors(2, 5, 8).long(), *GOOD[1:]),
         {},
-        "query holds floating-point numbers; got torch.int64",
+        "query must hold floating-point numbers; got torch.int64",
     ),
-    (GOOD, {"mask": torch.ones(5, 7)}, r"True = may look; got torch.float32.* go to bias="),
-    (GOOD, {"mask": torch.ones(5, 7).long()}, "True = may look; got torch.int64"),
-    (GOOD, {"mask": "causal"}, "True = may look; got str"),
+    (GOOD, {"mask": torch.ones(5, 7)}, r"True = may attend; got torch.float32.* go to bias="),
+    (GOOD, {"mask": torch.ones(5, 7).long()}, "True = may attend; got torch.int64"),
+    (GOOD, {"mask": "causal"}, "True = may attend; got str"),
     (
         GOOD,
         {"mask": torch.ones(5, 6, dtype=torch.bool)},
@@ -57,7 +58,7 @@ MISTAKES = [
         "bias .* a floating-point tensor; got torch.bool",
     ),
     (GOOD, {"score": "scaled_dott"}, "unknown score 'scaled_dott': did you mean 'scaled_dot'?"),
-    (GOOD, {"score": "additive"}, r"score 'additive' has weights .* scores.make\('additive'"),
+    (GOOD, {"score": "additive"}, r"score 'additive' has weights .* scores.make_score\('additive'"),
     (GOOD, {"normalize": "sofmax"}, "unknown normalizer 'sofmax': did you mean 'softmax'?"),
     (
         GOOD,
@@ -65,15 +66,19 @@ MISTAKES = [
         r"made for a query of size 9; got one of .*\[2, 5, 8\]",
     ),
     (GOOD, {"score": scores.Additive(8, 9)}, r"made for a key of size 9; got one of .*\[2, 7, 8\]"),
-    (GOOD, {"score": scores.Location(8, 6)}, r"location knows 6 positions, but there are 7 keys"),
+    (
+        GOOD,
+        {"score": scores.Location(8, 6)},
+        r"location was made for 6 positions, but there are 7 keys",
+    ),
     (
         GOOD,
         {"score": lambda q, k: q @ q.mT},
         r"the score returned \[2, 5, 5\] .* expected scores of shape \[2, 5, 7\]",
     ),
     (GOOD, {"score": lambda q, k: None}, "the score returned NoneType"),
-    (GOOD, {"dropout": 1.0}, "dropout is a probability .* got 1.0"),
-    (GOOD, {"softcap": 0.0}, "softcap is a positive number; got 0.0"),
+    (GOOD, {"dropout": 1.0}, "dropout must be a probability .* got 1.0"),
+    (GOOD, {"softcap": 0.0}, "softcap must be a positive number; got 0.0"),
 ]
 
 
@@ -88,7 +93,7 @@ def test_mistakes_are_named(inputs, options, words, need_weights):
 
 def test_unknown_names_and_numbers():
     with pytest.raises(ValueError, match="unknown score 'bilinaer': did you mean 'bilinear'"):
-        scores.make("bilinaer", 3, 3)
+        scores.make_score("bilinaer", 3, 3)
     with pytest.raises(ValueError, match=r"top_k\(0\): expected a whole number of at least 1"):
         normalizers.top_k(0)
     with pytest.raises(ValueError, match="even"):

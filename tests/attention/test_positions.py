@@ -57,7 +57,7 @@ def test_linear_bias():
 def test_learned():
     table = positions.Learned(5, 3)
     assert torch.equal(table(2, offset=3), table.weight[3:])
-    with pytest.raises(ValueError, match="learned up to 5; asked for 6: cut the text"):
+    with pytest.raises(ValueError, match="learned up to 5; requested 6: truncate the text"):
         table(2, offset=4)
 
 

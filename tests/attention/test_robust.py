@@ -20,7 +20,7 @@ def draw(*sizes):
     "normalize", ["softmax", "sparsemax", "sigmoid", "sum", "hard", "top_k(2)"]
 )
 def test_padding_may_hold_anything(score, normalize, need_weights):
-    score = scores.make(score, 6, 6)
+    score = scores.make_score(score, 6, 6)
     query, key, value = draw((5, 6), (7, 6), (7, 3))
     poison = [t.clone() for t in (key, value)]
     for tensor in poison:
@@ -119,7 +119,7 @@ def test_transposed_inputs_stay_on_the_fused_kernel():
 @pytest.mark.parametrize("need_weights", [True, False])
 @pytest.mark.parametrize("score", ["dot", "additive"])
 def test_transforms_of_torch_func(score, need_weights):
-    score = scores.make(score, 6, 6)
+    score = scores.make_score(score, 6, 6)
     query, key, value = draw((5, 6), (7, 6), (7, 3))
 
     def read(q):
@@ -174,12 +174,16 @@ def test_masks_pickle_and_draw_together():
 def test_things_that_are_not_tensors():
     query, key, value = draw((5, 6), (7, 6), (7, 3))
     for arguments, options, words in (
-        (([[1.0]], key, value), {}, "query is a tensor; got list"),
-        ((query, key.double(), value), {}, "have one dtype; got torch.float32, torch.float64"),
+        (([[1.0]], key, value), {}, "query must be a tensor; got list"),
+        (
+            (query, key.double(), value),
+            {},
+            "must have the same dtype; got torch.float32, torch.float64",
+        ),
         ((query, key, value), {"bias": 1.0}, "a floating-point tensor; got float"),
-        ((query, key, value), {"score": None}, "a score is a name or a callable; got None"),
-        ((query, key, value), {"normalize": None}, "a normalizer is a name or a callable"),
-        ((query, key, value), {"softcap": NAN}, "softcap is a positive number"),
+        ((query, key, value), {"score": None}, "a score is a name, a function .* got None"),
+        ((query, key, value), {"normalize": None}, "a normalizer is a name or a function"),
+        ((query, key, value), {"softcap": NAN}, "softcap must be a positive number"),
     ):
         with pytest.raises(ValueError, match=words):
             attend(*arguments, **options)

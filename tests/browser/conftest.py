@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "training")]
-from screens import HOSTILE  # noqa: E402
-from tiny import OPTIONS, write_data  # noqa: E402
+from tests.browser.screens import HOSTILE
+from tests.training.tiny import OPTIONS, write_data
 
 HERE = Path(__file__).parent
 CHROMIUM = "/usr/bin/chromium"
@@ -25,7 +23,9 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "stack": ("translation", TRANSFORMER),
     "prose": ("language", {"attention": "dot", "learning_rate": 0.01, "steps": 3}),
     "views": ("classify", {}),
-    "names": ("tag", {"encoder": "transformer", "layers": 1, "heads": 2}),
+    "names": ("tag", {"encoder": "transformer", "layers": 1, "heads": 2, "experts": 3}),
+    "plain": ("translation", {"attention": "none"}),
+    "copy": ("algorithm", {"longest": 4, "slots": 7, "slot_width": 6, "write_heads": 2}),
 }
 """What is served: a name, its task, and options besides those of every tiny run."""
 
@@ -61,8 +61,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made = {}
     for name, (task, more) in RUNS.items():
         folder = tmp_path_factory.mktemp(f"app-{name}")
-        options = OPTIONS[task] | {"steps": 6, "average": 1} | more
-        run = regard.train(task, write_data(folder, task), out=folder / name, **options)
+        options = OPTIONS.get(task, {"width": 8}) | {"steps": 6, "average": 1} | more
+        data = write_data(folder, task) if task in OPTIONS else None
+        run = regard.train(task, data, out=folder / name, **options)
         made[name] = run.folder.path
     measure(made["pairs"], made["views"])
     return made
@@ -71,15 +72,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def measure(pairs: Path, views: Path) -> None:
     """What people leave in folders of runs: an evaluation with a hostile sentence, weights of
     earlier steps, and a report of faithfulness."""
-    import safetensors.torch
-
-    from regard.inference import evaluations, load, reports
-    from regard.inference.faithfulness import faithfulness
-    from regard.training.checkpoints import read_tensors
+    from regard.inference import evaluations, load
+    from regard.inference.explain import faithfulness_reports as reports
+    from regard.inference.explain.faithfulness import faithfulness
+    from regard.training.tensor_files import read_tensors, write_tensors
 
     found = load(pairs)
     files = [str(pairs.parent / "train.aa"), str(pairs.parent / "train.bb")]
-    evaluations.keep(found.folder, "test", found.evaluate(files, beam=1))
+    evaluations.save_evaluation(found.folder, "test", found.evaluate(files, beam=1))
     lines = found.folder.evaluations / "test.jsonl"
     hostile = {"source": " ".join(HOSTILE), "reference": HOSTILE[0], "translation": HOSTILE[1]}
     lines.write_text(json.dumps(hostile) + "\n" + lines.read_text("utf-8"), "utf-8")
@@ -87,11 +87,14 @@ def measure(pairs: Path, views: Path) -> None:
     for step, share in ((2, 0.1), (4, 0.5)):
         less = {name: tensor * share for name, tensor in tensors.items()}
         path = found.folder.checkpoints / f"step-{step}.safetensors"
-        path.parent.mkdir(exist_ok=True)
-        safetensors.torch.save_file(less, path, {"regard": json.dumps(told)})
+        write_tensors(path, less, told)
     judge = load(views)
-    texts = ["the film was great", "the plot is not very bad", "not very great"]
-    reports.keep(judge.folder, "some", faithfulness(judge, texts, shuffles=2))
+    texts = [
+        f"the {thing} {words}"
+        for thing in ("film", "plot")
+        for words in ("was great", "is not very bad", "was not great", "is bad", "was not bad")
+    ]
+    reports.save_report(judge.folder, "some", faithfulness(judge, texts, shuffles=2))
 
 
 @pytest.fixture(scope="session")
@@ -100,7 +103,7 @@ def server(runs: dict[str, Path]) -> Iterator[Any]:
     from regard.serve import Server
 
     told: list[str] = []
-    with Server(list(runs.values()), tell=told.append) as made:
+    with Server(list(runs.values()), on_error=told.append) as made:
         yield made
     assert told == []
 

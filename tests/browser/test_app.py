@@ -5,15 +5,14 @@ import re
 import shutil
 from pathlib import Path
 
-from screens import TEXTS
-
 from regard.serve import Server
+from tests.browser.screens import TEXTS
 
 
 def test_home_leads_to_a_model(app):
     window = app().open("")
     page = window.page
-    assert page.locator(".rg-card.model").count() == 5
+    assert page.locator(".rg-card.model").count() == 7
     page.get_by_role("link", name=re.compile("^views")).click()
     window.ready()
     assert page.url.endswith("/sentiment?model=views")
@@ -43,15 +42,16 @@ def test_what_the_server_refuses_is_said(app):
     window.expected = ["422"]
     window.open("sentiment", text="x" * 10_000)
     alert = window.page.get_by_role("alert").inner_text()
-    assert "10000 characters: at most" in alert
+    assert alert.count("The text has 10,000 characters; at most") == 1
+    assert "/text" not in alert
     window.page.locator("textarea").fill("the film")
-    window.page.get_by_role("button", name="Judge").click()
+    window.page.get_by_role("button", name="Classify").click()
     window.page.wait_for_selector("rg-verdict .rg-verdict-word")
     assert window.page.get_by_role("alert").count() == 0
 
 
 def test_an_empty_box_asks_for_a_text(app):
-    window = app().open("translation", model="pairs")
+    window = app().open("translation", model="pairs", text=" ")
     assert "Type a text above" in window.page.locator("main").inner_text()
     window.page.locator("textarea").fill("the plot")
     window.press("Enter")
@@ -80,6 +80,8 @@ def test_a_screen_without_its_model_says_how_to_get_one(app, runs):
         window.page.get_by_role("link", name="Sentiment").first.click()
         window.page.wait_for_selector("rg-verdict .rg-verdict-word")
         assert window.page.url.endswith("#token=a-secret-token")
+        window.page.get_by_role("link", name="HTTP interface").click()
+        window.page.wait_for_selector("#operations h2")
 
 
 def test_help_lists_the_keys(app):
@@ -87,7 +89,7 @@ def test_help_lists_the_keys(app):
     window.press("?")
     dialog = window.page.locator("dialog")
     assert dialog.is_visible()
-    assert "the head before" in dialog.inner_text()
+    assert "previous head" in dialog.inner_text()
     window.press("Escape")
     assert not dialog.is_visible()
 
@@ -125,7 +127,7 @@ def test_the_browsers_back_button_undoes_what_was_asked(app):
 def test_a_model_that_is_not_served_is_told(app):
     window = app().open("sentiment", model="nobody", text="the film")
     told = window.page.locator(".rg-unknown")
-    assert told.inner_text().startswith("No model called ‘nobody’ is served here. Served: pairs,")
+    assert told.inner_text().startswith("No model named ‘nobody’ is served here. Available: pairs,")
     window.page.get_by_label("Model").select_option("views")
     window.ready()
     assert window.page.locator(".rg-verdict-word").count() == 2 or told.is_hidden()
@@ -138,7 +140,7 @@ def test_too_long_a_text_is_told_and_not_cut(app):
     page = window.page
     box = page.locator("textarea")
     box.fill("word " * 900)
-    assert "4499 characters; 4000 at most" in page.get_by_role("alert").inner_text()
+    assert "4499 characters; the limit is 4000" in page.get_by_role("alert").inner_text()
     window.press("Enter")
     assert window.state()["text"] == "the film"
     assert len(box.input_value()) == 4500
@@ -151,9 +153,9 @@ def test_too_long_a_text_is_told_and_not_cut(app):
 
 def test_what_a_model_did_not_read_is_told(app):
     window = app().open("translation", model="pairs", text="film " * 200)
-    assert "only its beginning was read" in window.page.locator("main").inner_text()
+    assert "Only its beginning was read" in window.page.locator("main").inner_text()
     window.open("translation", model="pairs", text="film")
-    assert "only its beginning" not in window.page.locator("main").inner_text()
+    assert "Only its beginning" not in window.page.locator("main").inner_text()
 
 
 def test_a_folder_that_goes_away_and_two_of_one_name(app, runs, tmp_path):
@@ -173,3 +175,26 @@ def test_a_folder_that_goes_away_and_two_of_one_name(app, runs, tmp_path):
             window.open(screen, model="run", text="the film")
             assert page.get_by_role("alert").count() == 0
         page.goto("about:blank")
+
+
+def test_an_empty_box_is_no_error(app):
+    window = app()
+    for screen in ("training", "steps", "gradient"):
+        window.open(screen, model="copy", text=" ")
+        assert window.page.get_by_role("alert").count() == 0, screen
+        assert "Type a text above" in window.page.locator("main").inner_text()
+
+
+def test_no_toolbar_is_shown_before_it_is_filled(app):
+    window = app()
+    for path in ("**/explain", "**/v1/steps"):
+        window.page.route(path, lambda route: None)
+    for screen in ("translation", "sentiment", "compare", "gradient", "steps"):
+        window.page.goto(f"{window.url}/{screen}?text=the+film")
+        window.page.wait_for_selector(".rg-loading")
+        empty = window.page.locator("main select:visible").evaluate_all(
+            "all => all.filter(one => !one.options.length).map(one => one.ariaLabel)"
+        )
+        assert empty == [], screen
+        assert window.page.locator("rg-drawbar:visible").count() == 0
+    window.page.goto("about:blank")

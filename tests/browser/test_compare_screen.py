@@ -4,7 +4,8 @@ import json
 from xml.etree import ElementTree
 
 import numpy as np
-from screens import STATES, TEXT
+
+from tests.browser.screens import STATES, TEXT
 
 
 def test_compare_draws_the_difference_on_its_own_scale(app, ask_trace):
@@ -62,12 +63,12 @@ def test_compare_two_heads_of_one_model(app):
     page = window.page
     assert page.get_by_label("Layer of A").input_value() == "1"
     assert page.get_by_label("Layer of B").input_value() == "0"
-    page.get_by_label("Look of A").select_option("encoder.self")
+    page.get_by_label("Attention of A").select_option("encoder.self")
     window.ready()
-    assert page.get_by_label("Look of B").input_value() == "encoder.self"
+    assert page.get_by_label("Attention of B").input_value() == "encoder.self"
     assert window.colours("rg-difference canvas") > 10
-    page.get_by_label("Look of B").select_option("decoder.source")
-    page.wait_for_selector("text=do not have the same words")
+    page.get_by_label("Attention of B").select_option("decoder.source")
+    page.wait_for_selector("text=have different words")
 
 
 def test_all_three_maps_are_one_picture(app, tmp_path):
@@ -83,5 +84,29 @@ def test_all_three_maps_are_one_picture(app, tmp_path):
     both = json.loads(window.save("JSON", tmp_path).read_bytes())
     assert [both[name]["card"]["name"] for name in "ab"] == ["pairs", "stack"]
     table = window.save("CSV", tmp_path).read_text("utf-8").splitlines()
-    assert table[0] == "looks,looked at,A,B,A - B"
+    assert table[0] == "query,key,A,B,A - B"
     assert len(table) > 4
+
+
+def test_compare_opens_with_two_models_that_attend(app):
+    """A model without attention is compared by its output, and can always be exchanged."""
+    window = app().open("compare", text=TEXT)
+    page = window.page
+    first, second = page.get_by_label("Model of A"), page.get_by_label("Model of B")
+    assert (first.input_value(), second.input_value()) == ("pairs", "stack")
+    second.select_option("plain")
+    window.ready()
+    assert page.locator(".rg-no-attention:visible").inner_text() == "B has no attention."
+    assert page.locator(".rg-its-answer:visible").count() == 2
+    assert window.colours(".rg-half[aria-label=First] canvas") > 10
+    assert not page.locator(".rg-third").is_visible()
+    window.press("t")
+    window.ready()
+    assert page.locator(".rg-table tbody tr").count() == 2
+    window.open("compare", model="plain", other="pairs", text="")
+    assert "Type a text above" in page.locator("main").inner_text()
+    assert page.get_by_label("Model of A").is_visible()
+    assert page.get_by_role("alert").count() == 0
+    first.select_option("views")
+    window.ready()
+    assert second.input_value() == "views"

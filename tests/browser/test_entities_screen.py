@@ -1,7 +1,8 @@
 """The entities screen: labels, what they were drawn from, gold ones beside them."""
 
 import pytest
-from screens import TEXTS
+
+from tests.browser.screens import TEXTS
 
 
 def test_entities_and_gold(app):
@@ -16,10 +17,10 @@ def test_entities_and_gold(app):
     window.press("ArrowLeft")
     assert window.status().startswith("‘film’ looks at")
     assert page.locator(".rg-panel h2").first.inner_text().startswith("film is")
-    shares = page.locator("[aria-label='Label of the word'] .bar-number").all_inner_texts()
+    shares = page.locator("[aria-label='Label of the selected word'] .bar-number").all_inner_texts()
     assert sum(float(one.replace("<", "")) for one in shares) == pytest.approx(1, abs=0.03)
     page.get_by_text("Compare with gold labels").click()
-    page.get_by_label("Gold labels, one for each word").fill("O B-X O")
+    page.get_by_label("Gold labels, one per word").fill("O B-X O")
     window.press("Enter")
     page.wait_for_selector(".rg-gold table")
     assert "3 labels for 4 words" in page.locator(".rg-gold").inner_text()

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from screens import HOSTILE, SCREENS, STATES, TEXT, TEXTS
+
+from tests.browser.screens import HOSTILE, SCREENS, STATES, TEXT, TEXTS
 
 INSIDE = """() => [...document.querySelectorAll('main button, main select, main h2, main canvas')]
   .filter(node => node.checkVisibility() && !node.closest(
@@ -22,7 +23,7 @@ def test_every_drawing_says_range_sums_and_doubt(app, screen):
     assert "each row sums to 1" in legend.inner_text()
     assert window.colours("regard-legend canvas") > 200
     footer = window.page.locator("rg-app > footer")
-    assert "where it looked" in footer.inner_text()
+    assert "where the model looked" in footer.inner_text()
     assert footer.get_by_role("link").get_attribute("href") == "/trust"
 
 
@@ -49,7 +50,7 @@ def test_a_small_screen_folds_its_menu_and_options(app, screen):
     window.press("Escape")
     assert not window.page.get_by_role("link", name="Gradient flow").is_visible()
     window.page.get_by_text("Options").click()
-    assert window.page.get_by_label("Shade").is_visible()
+    assert window.page.get_by_label("Scale", exact=True).is_visible()
     assert not window.sideways()
 
 
@@ -121,10 +122,8 @@ def test_hostile_words_change_nothing(app, screen):
     assert page.locator("rg-app img").count() == 0
     assert page.locator("script").count() == 1
     assert not window.sideways()
-    shown = (
-        "[...document.querySelectorAll('rg-board, .rg-panel-card, footer')].map(n => n.innerText)"
-    )
-    assert "\u202e" not in "".join(page.evaluate(shown))
+    drawn = page.locator("rg-trace-panel, .rg-panel-card, footer").all_inner_texts()
+    assert "\u202e" not in "".join(drawn)
 
 
 def test_hostile_words_of_a_model_that_takes_them_apart(app):
@@ -143,7 +142,7 @@ def test_a_hostile_address_changes_nothing(app, screen):
     window.open(screen, text=TEXT, **dict.fromkeys((*names, *more, *last), bad))
     assert window.page.evaluate("window.broken") is None
     assert window.page.get_by_role("alert").count() == 0
-    assert "No model called" in window.page.locator(".rg-unknown").inner_text()
+    assert "No model named" in window.page.locator(".rg-unknown").inner_text()
 
 
 @pytest.mark.parametrize("screen", ["language", "entities", "self-attention"])

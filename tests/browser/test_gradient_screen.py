@@ -1,7 +1,8 @@
 """The gradient screen: strips that are the attributions, bar by bar."""
 
 import numpy as np
-from screens import STATES, TEXT, wait_for_address
+
+from tests.browser.screens import STATES, TEXT, wait_for_address
 
 
 def test_gradient_strips_are_the_attributions(app, ask_trace):
@@ -30,7 +31,7 @@ def test_gradient_strips_are_the_attributions(app, ask_trace):
     window.press("Home")
     assert words.nth(0).get_attribute("aria-selected") == "true"
     before = page.locator(".rg-strip-frame").screenshot()
-    page.get_by_label("Detached", exact=True).select_option("around")
+    page.get_by_label("Detach attention", exact=True).select_option("around")
     window.ready()
     assert page.locator(".rg-strip-frame").screenshot() != before
     window.press("t")
@@ -39,7 +40,7 @@ def test_gradient_strips_are_the_attributions(app, ask_trace):
 
 def test_gradient_of_one_of_several_answers(app):
     window = app().open("gradient", model="pairs", text=TEXT)
-    picker = window.page.get_by_label("Answer")
+    picker = window.page.get_by_label("Output")
     picker.select_option(index=0)
     window.ready()
     heading = window.page.locator(".rg-card-head h2").inner_text()
@@ -57,7 +58,7 @@ def test_right_to_left_words_are_walked_from_the_right(app):
 
 def test_too_long_a_text_is_refused_in_words(app):
     window = app().open("gradient", model="views", text="word " * 300)
-    assert "1000 at most" in window.page.get_by_role("alert").inner_text()
+    assert "the limit for gradients is 1000" in window.page.get_by_role("alert").inner_text()
 
 
 def test_small_bars_and_special_tokens_are_hidden(app, tmp_path):
@@ -66,13 +67,13 @@ def test_small_bars_and_special_tokens_are_hidden(app, tmp_path):
     words = page.locator(".rg-strip-word")
     count, special = words.count(), page.locator(".rg-strip-word.special").count()
     assert special >= 1
-    page.get_by_label("hide specials").check()
+    page.get_by_label("hide special tokens").check()
     window.ready()
     assert words.count() == count - special
     assert window.state()["specials"] == "hide"
     words.nth(1).click()
     said, chosen = window.status(), window.state()["row"]
-    page.get_by_label("hide specials").uncheck()
+    page.get_by_label("hide special tokens").uncheck()
     page.reload()
     window.ready()
     slider = page.get_by_label("Hide below")

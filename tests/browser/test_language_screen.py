@@ -1,10 +1,9 @@
 """The language screen: walking through time, and writing on."""
 
-from screens import TEXTS
-from tiny import OPTIONS, write_data
-
 import regard
 from regard.serve import Server
+from tests.browser.screens import TEXTS
+from tests.training.tiny import OPTIONS, write_data
 
 
 def test_language_walks_through_time(app):
@@ -18,7 +17,7 @@ def test_language_walks_through_time(app):
     assert page.locator("rg-history .later").count() == 2
     now = page.locator("rg-history .now").inner_text()
     assert window.status().startswith(f"‘{now}’ looks at")
-    assert page.locator("regard-row h2").nth(1).inner_text() == "What might stand here"
+    assert page.locator("regard-row h2").nth(1).inner_text() == "Alternatives"
     window.press("Home")
     assert page.locator("rg-strip .now, .rg-strip .now").count() == 1
     assert page.locator("[role=slider]").get_attribute("aria-valuenow") == "1"
@@ -36,7 +35,7 @@ def test_language_walks_through_time(app):
 def test_language_writes_on(app):
     window = app().open("language", model="prose", text=TEXTS["language"])
     page = window.page
-    page.get_by_label("Tokens").fill("8")
+    page.get_by_label("Tokens", exact=True).fill("8")
     page.get_by_role("button", name="Continue").click()
     page.wait_for_function(
         "text => new URLSearchParams(location.search).get('text') !== text", arg=TEXTS["language"]
@@ -54,7 +53,7 @@ def test_what_might_come_next_is_told_without_attention_too(app, tmp_path):
     with Server([run.folder.path]) as server:
         window = app(server.url).open("language", text=TEXTS["language"], row="2")
         page = window.page
-        assert page.locator("regard-row h2").all_inner_texts() == ["What might stand here"]
+        assert page.locator("regard-row h2").all_inner_texts() == ["Alternatives"]
         assert page.locator("regard-row li").count() >= 3
-        assert "reads without attention" in page.locator("rg-app > footer").inner_text()
+        assert "has no attention" in page.locator("rg-app > footer").inner_text()
         page.goto("about:blank")

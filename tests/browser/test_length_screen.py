@@ -22,7 +22,7 @@ def test_length_by_bucket(app, runs):
     window.ready()
     page.locator("rg-chart svg").click(position={"x": 300, "y": 100})
     window.ready()
-    assert "No sentences were kept" in page.locator("main").inner_text()
+    assert "No sentences saved" in page.locator("main").inner_text()
     window.press("t")
     assert page.locator(".rg-table tbody tr").count() >= 1
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.looks import Look
-from regard.show import page, trace_of
+from regard.show import render_page, trace_from_looks
 from regard.trace import Alternative, Attribution, Side, Token, Trace
+from regard.trace.look import Look
 
 HERE = Path(__file__).parent
 AXE = HERE / "node_modules/axe-core/axe.min.js"
@@ -90,7 +90,7 @@ class Window:
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         file = folder / "page.html"
-        file.write_text(page(trace), encoding="utf-8")
+        file.write_text(render_page(trace), encoding="utf-8")
         self.page.goto(file.as_uri())
         self.page.wait_for_selector("regard-viewer[data-ready]")
 
@@ -197,7 +197,7 @@ def test_keys_walk_switch_heads_and_open_the_table(opened):
 
 def test_brackets_go_from_head_to_head(opened):
     window = opened(translation())
-    window.page.get_by_label("Look", exact=True).select_option("encoder.self")
+    window.page.get_by_label("Attention", exact=True).select_option("encoder.self")
     window.page.get_by_label("Layer", exact=True).select_option("0")
     window.page.get_by_label("Heads", exact=True).select_option("one")
     assert window.title() == "encoder.self · layer 0 · head 0"
@@ -215,7 +215,7 @@ def test_brackets_go_from_head_to_head(opened):
 
 def test_passing_over_a_head_previews_it(opened):
     window = opened(translation())
-    window.page.get_by_label("Look", exact=True).select_option("encoder.self")
+    window.page.get_by_label("Attention", exact=True).select_option("encoder.self")
     before = window.title()
     window.page.get_by_role("button", name="layer 0, head 2").hover()
     assert window.title() == "encoder.self · layer 0 · head 2"
@@ -232,7 +232,7 @@ def shown_numbers(window) -> list[float]:
 def test_heads_come_together(opened):
     trace = translation()
     window = opened(trace)
-    window.page.get_by_label("Look", exact=True).select_option("encoder.self")
+    window.page.get_by_label("Attention", exact=True).select_option("encoder.self")
     window.page.get_by_label("Layer", exact=True).select_option("1")
     stack = np.stack([look.weights for look in trace.looks[3:6]])
     for name, expected in (("mean", stack.mean(axis=0)), ("max", stack.max(axis=0))):
@@ -247,22 +247,22 @@ def test_legend_says_range_and_sums(opened):
     words = window.page.locator("regard-legend").inner_text()
     assert "0.81" in words
     assert "each row sums to 1" in words
-    assert "where it looked" in window.page.locator("footer").inner_text()
+    assert "where the model looked" in window.page.locator("footer").inner_text()
 
 
 def test_scale_threshold_and_specials_change_the_picture(opened):
     window = opened(translation())
     page = window.page
     before = page.locator("regard-matrix").screenshot()
-    page.get_by_label("Shade").select_option("log")
+    page.get_by_label("Scale", exact=True).select_option("log")
     logarithm = page.locator("regard-matrix").screenshot()
     assert logarithm != before
-    page.get_by_label("each row to its own most").check()
+    page.get_by_label("scale each row").check()
     page.get_by_label("Hide below").fill("0.1")
     hidden = page.locator("regard-matrix").screenshot()
     assert hidden != logarithm
     page.get_by_label("hide special tokens").check()
-    assert "with the hidden tokens" in page.locator("regard-legend").inner_text()
+    assert "including hidden tokens" in page.locator("regard-legend").inner_text()
     assert len(shown_numbers(window)) == 16
 
 
@@ -275,7 +275,7 @@ def test_links_text_and_matrix_share_one_selection(opened):
     window.tab("Text")
     chosen = window.page.locator("regard-text [aria-selected=true]")
     assert chosen.inner_text() == "noir"
-    shade = window.page.locator("regard-text .asked", has_text="black").evaluate(
+    shade = window.page.locator("regard-text .key-word", has_text="black").evaluate(
         "node => getComputedStyle(node).backgroundColor"
     )
     assert shade == "rgb(14, 47, 102)"
@@ -325,7 +325,7 @@ def test_axe_finds_nothing(opened, shape, scheme):
 def test_hostile_words_change_nothing(opened):
     size = len(HOSTILE)
     weights = np.full((size, size), 0.02) + np.eye(size) * (1 - 0.02 * size)
-    trace = trace_of(
+    trace = trace_from_looks(
         Look(weights, HOSTILE, HOSTILE, "</script><b>", 0, 0, "__proto__", "__proto__")
     )
     window = opened(trace)
@@ -344,7 +344,9 @@ def test_hostile_words_change_nothing(opened):
 
 def test_right_to_left_text(opened):
     words = ("החתול", "ישן", "על", "הכיסא")
-    window = opened(trace_of(Look(np.eye(4), words, words, asking="text", asked="text")))
+    window = opened(
+        trace_from_looks(Look(np.eye(4), words, words, query_side="text", key_side="text"))
+    )
     window.tab("Text")
     listbox = window.page.locator("regard-text [role=listbox]")
     assert listbox.evaluate("node => getComputedStyle(node).direction") == "rtl"
@@ -353,19 +355,48 @@ def test_right_to_left_text(opened):
     assert window.status() == "‘ישן’ looks at ‘ישן’, 1.00"
 
 
-def test_a_small_screen_needs_no_sideways_scrolling(opened):
+SIZES = ((1440, 900), (1280, 720), (1080, 640), (1024, 768), (960, 640), (768, 900), (390, 844))
+OVERLAPS = """() => {
+  const boxes = [...document.querySelectorAll('.rail, .board, .side, .controls, .texts, .top')]
+    .filter(node => node.checkVisibility())
+    .map(node => [node.className, node.getBoundingClientRect()]);
+  const found = [];
+  for (const [i, [one, a]] of boxes.entries()) for (const [other, b] of boxes.slice(i + 1)) {
+    const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (across > 1 && down > 1) found.push(one + ' over ' + other);
+  }
+  const [a, b] = ['regard-matrix', '.board'].map(s =>
+    document.querySelector(s).getBoundingClientRect());
+  if (a.bottom > b.bottom + 1) found.push('the matrix leaves its board');
+  return found;
+}"""
+"""Parts of the viewer that are drawn over others."""
+
+
+@pytest.mark.parametrize("look", ["decoder.source", "encoder.self"])
+def test_nothing_overlaps_at_any_width(opened, look):
     window = opened(translation())
-    window.page.set_viewport_size({"width": 390, "height": 844})
-    window.page.wait_for_timeout(200)
-    assert window.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page = window.page
+    page.get_by_label("Attention").select_option(look)
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(120)
+        assert page.evaluate(OVERLAPS) == [], (width, height)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        side = 24 if width < 400 else 30
+        cell = page.locator(".matrix-filler").bounding_box()["height"] / 7
+        assert cell > side, (width, height)
+        status = page.locator("regard-status span").first
+        assert status.evaluate("node => node.scrollWidth <= node.clientWidth"), (width, height)
     assert window.colours("regard-matrix canvas") > 20
 
 
 def test_a_long_matrix_zooms(opened):
     rng = np.random.default_rng(0)
     words = tuple(f"w{i}" for i in range(300))
-    look = Look(rng.dirichlet(np.full(300, 0.1), 300), words, words, asking="t", asked="t")
-    window = opened(trace_of(look))
+    look = Look(rng.dirichlet(np.full(300, 0.1), 300), words, words, query_side="t", key_side="t")
+    window = opened(trace_from_looks(look))
     window.page.locator(".matrix-scroller").focus()
     window.press("+", "+", "+", "+", "+", "Control+End")
     assert window.status().startswith("‘w299’ looks at ‘w299’")
@@ -382,6 +413,14 @@ def test_a_notebook_shows_the_viewer_in_its_sandbox(browser, tmp_path):
     frame = tab.frame_locator("iframe")
     frame.locator("regard-viewer[data-ready]").wait_for()
     assert frame.locator("regard-viewer h1").inner_text() == "decoder.source · layer 0 · head 0"
+    for width in (1100, 800, 480):
+        tab.set_viewport_size({"width": width, "height": 700})
+        tab.wait_for_timeout(250)
+        inside = frame.locator("html").evaluate("node => [node.scrollHeight, innerHeight]")
+        assert inside[0] == inside[1], width
+        assert inside[1] > 400, width
+    frame.get_by_role("button", name="Table", exact=True).click()
+    assert tab.locator("table").is_hidden()
     tab.close()
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from screens import TEXTS
+from tests.browser.screens import TEXTS
 
 
 def test_self_attention_heads(app):

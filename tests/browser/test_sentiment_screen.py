@@ -1,6 +1,6 @@
 """The sentiment screen: words that are left out and changed; from right to left too."""
 
-from screens import TEXTS
+from tests.browser.screens import TEXTS
 
 
 def test_sentiment_changes_with_its_words(app):
@@ -11,20 +11,20 @@ def test_sentiment_changes_with_its_words(app):
     assert words.all_inner_texts() == TEXTS["sentiment"].split()
     before = page.locator(".rg-classes").inner_text()
     words.nth(3).click()
-    assert window.status().startswith("‘The verdict’ looks at ‘not’")
+    assert window.status().startswith("‘prediction’ looks at ‘not’")
     window.press("Delete")
-    page.wait_for_selector("text=Back to how it was")
+    page.wait_for_selector("text=Restore original")
     window.ready()
     assert words.all_inner_texts() == ["the", "film", "was", "bad"]
     assert "was" in page.locator(".rg-classes").inner_text()
     assert page.locator(".rg-classes").inner_text() != before
     words.nth(3).click()
-    page.get_by_label("The word instead").fill("great")
-    page.get_by_role("button", name="Change").click()
+    page.get_by_label("Replacement").fill("great")
+    page.get_by_role("button", name="Replace").click()
     page.wait_for_function("new URLSearchParams(location.search).get('text').endsWith('great')")
     window.ready()
     assert words.all_inner_texts() == ["the", "film", "was", "great"]
-    page.get_by_role("button", name="Back to how it was").click()
+    page.get_by_role("button", name="Restore original").click()
     page.wait_for_function("!new URLSearchParams(location.search).has('was')")
     window.ready()
     assert words.all_inner_texts() == TEXTS["sentiment"].split()
@@ -41,4 +41,4 @@ def test_right_to_left_text(app):
     words.nth(0).click()
     words.nth(0).focus()
     window.press("ArrowLeft")
-    assert window.status().startswith("‘The verdict’ looks at ‘ישן’")
+    assert window.status().startswith("‘prediction’ looks at ‘ישן’")

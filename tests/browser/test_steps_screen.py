@@ -4,16 +4,16 @@ import hashlib
 
 import numpy as np
 import pytest
-from screens import TEXT
 
-from regard.attention.example import early_bird
+from regard.attention.worked_example import early_bird
+from tests.browser.screens import TEXT
 
 
 def test_steps_of_the_sentence_by_space(app):
     window = app().open("steps")
     page = window.page
     assert page.get_by_role("heading", level=2, name="Where does bird look?").is_visible()
-    assert window.status() == "Step 1, compare. ‘bird’ and ‘early’: 3"
+    assert window.status() == "Step 1, score. ‘bird’ and ‘early’: 3"
     assert "0·0 + 2·1.50 + 0.500·0 + 1.25·0 = 3" in page.locator(".rg-sum").inner_text()
     said = []
     for _ in range(4):
@@ -90,7 +90,7 @@ def test_any_sentence_without_a_model(app):
     powers = np.exp(query[2] @ key.T / 2)
     weights = [float(w) for w in page.locator(".rg-weight").all_inner_texts()]
     np.testing.assert_allclose(weights, powers / powers.sum(), atol=6e-4)
-    page.get_by_role("group", name="The word that looks").get_by_role("button", name="bird").click()
+    page.get_by_role("group", name="Query word").get_by_role("button", name="bird").click()
     window.ready()
     assert page.get_by_role("heading", name="Where does bird look?").is_visible()
     page.reload()
@@ -101,4 +101,4 @@ def test_any_sentence_without_a_model(app):
     assert page.locator(".rg-key-name").count() == 5
     page.locator("textarea").fill("word " * 300)
     window.press("Enter")
-    assert "1000 at most" in page.get_by_role("alert").inner_text()
+    assert "the limit is 1000" in page.get_by_role("alert").inner_text()

@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from screens import TEXTS
 
 from regard.trace import Trace
+from tests.browser.screens import TEXTS
 
 
 def test_translation_by_click_and_key(app):
@@ -28,7 +28,7 @@ def test_translation_by_click_and_key(app):
     assert words.nth(2).get_attribute("aria-pressed") == "true"
     heading = page.locator("regard-row h2").first.inner_text()
     assert heading == f"{words.nth(2).inner_text()} looks at"
-    assert page.locator("regard-row h2").nth(1).inner_text() == "What might stand here"
+    assert page.locator("regard-row h2").nth(1).inner_text() == "Alternatives"
     assert page.locator(".rg-nbest li").count() >= 2
 
 
@@ -57,8 +57,8 @@ def test_the_address_holds_all_that_was_chosen(app):
     page.get_by_label("Layer", exact=True).select_option("0")
     page.get_by_label("Heads", exact=True).select_option("one")
     page.get_by_label("Head", exact=True).select_option("1")
-    page.get_by_label("Shade").select_option("log")
-    page.get_by_label("hide specials").check()
+    page.get_by_label("Scale", exact=True).select_option("log")
+    page.get_by_label("hide special tokens").check()
     page.get_by_label("Hide below").fill("0.1")
     title = page.locator(".rg-board-title").inner_text()
     assert "layer 0 · head 1" in title
@@ -70,25 +70,25 @@ def test_the_address_holds_all_that_was_chosen(app):
     page.wait_for_timeout(300)
     assert page.locator(".rg-board-title").inner_text() == title
     assert page.locator("regard-matrix").screenshot() == picture
-    page.get_by_label("Shade").select_option("linear")
+    page.get_by_label("Scale", exact=True).select_option("linear")
     assert page.locator("regard-matrix").screenshot() != picture
 
 
 def test_forcing_decodes_again_and_shows_the_difference(app):
     window = app().open("translation", model="pairs", text=TEXTS["translation"], row="0")
     page = window.page
-    page.get_by_text("Force it to look elsewhere").click()
-    again = page.get_by_role("button", name="Decode again")
+    page.get_by_text("Constrain attention").click()
+    again = page.get_by_role("button", name="Translate again")
     assert again.is_disabled()
     chips = page.locator(".rg-force .rg-chip")
     assert chips.all_inner_texts()[:2] == ["the", "film"]
     chips.nth(1).click()
     again.click()
-    page.wait_for_selector("text=By itself it writes")
+    page.wait_for_selector("text=Translation without constraints")
     assert window.state()["pins"] == "0:1"
     assert re.fullmatch("‘.+’ looks at ‘film’, 1.00", window.status())
-    page.get_by_role("button", name="Let it look freely").click()
-    page.wait_for_selector("text=By itself it writes", state="detached")
+    page.get_by_role("button", name="Remove constraints").click()
+    page.wait_for_selector("text=Translation without constraints", state="detached")
     assert "pins" not in window.state()
 
 

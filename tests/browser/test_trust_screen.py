@@ -34,12 +34,12 @@ def test_the_note_leads_to_the_report_of_the_model_that_is_looked_at(app, runs):
 def test_without_a_report_it_says_how_to_make_one(app):
     window = app().open("trust", model="names")
     told = window.page.locator("main").inner_text()
-    assert "regard explain names --data test.conll --faithfulness" in told
+    assert "regard explain names --data FILE --faithfulness" in told
     assert "not why it answered" in told
     window.page.get_by_label("Model").select_option("views")
     window.page.wait_for_selector(".rg-intervals")
     window.page.go_back()
-    window.page.wait_for_selector("text=Nobody has asked yet")
+    window.page.wait_for_selector("text=Not measured yet")
 
 
 def test_a_report_on_other_weights_says_so(app, runs, tmp_path):
@@ -50,7 +50,7 @@ def test_a_report_on_other_weights_says_so(app, runs, tmp_path):
     with Server([tmp_path / "views"]) as server:
         window = app(server.url).open("trust")
         page = window.page
-        assert "has been trained on since" in page.locator("main").inner_text()
+        assert "has been trained further since" in page.locator("main").inner_text()
         assert page.locator(".rg-verdict-line").inner_text().startswith("<b onclick")
         assert page.locator(".rg-verdict-line b").count() == 0
         page.goto("about:blank")

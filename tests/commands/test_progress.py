@@ -47,7 +47,7 @@ def test_the_speed_is_smooth():
     assert "950 tokens/s" in stream.getvalue().rsplit("\r", 1)[1]
 
 
-def test_elsewhere_only_what_was_measured_stays():
+def test_elsewhere_only_validations_are_printed():
     stream = io.StringIO()
     live = Live(stream)
     live.progress(progress(1))
@@ -58,7 +58,7 @@ def test_elsewhere_only_what_was_measured_stays():
     )
 
 
-def test_a_quiet_one_says_nothing_but_knows_that_training_began():
+def test_a_quiet_one_prints_nothing_but_knows_that_training_started():
     stream = Terminal()
     live = Live(stream, quiet=True)
     live.line("read 5 lines")
@@ -66,7 +66,7 @@ def test_a_quiet_one_says_nothing_but_knows_that_training_began():
     live.progress(progress(2, evaluation=evaluation()))
     live.close()
     assert stream.getvalue() == ""
-    assert live.begun
+    assert live.started
 
 
 def test_without_a_budget_no_time_is_promised():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from regard.data import corpus as module
 from regard.data import resolve
-from regard.data.corpus import Corpus, fingerprint, reuse, write
+from regard.data.corpus import Corpus, fingerprint, reuse_or_write, write_rows
 from regard.errors import RegardError
 
 
@@ -30,7 +30,7 @@ def some_rows(count: int) -> list[dict[str, object]]:
 @pytest.mark.parametrize(("count", "chunk"), [(1, 5), (5, 5), (23, 5), (23, 1)])
 def test_rows_come_back_in_any_order(tmp_path: Path, count: int, chunk: int) -> None:
     rows = some_rows(count)
-    corpus = write(tmp_path / "a.arrow", iter(rows), chunk=chunk)
+    corpus = write_rows(tmp_path / "a.arrow", iter(rows), chunk=chunk)
     assert len(corpus) == count
     assert corpus.columns == ("source", "frames", "label", "weight", "text")
     order = np.random.default_rng(1).permutation(count)
@@ -59,7 +59,7 @@ def test_a_stream_is_sliced_like_one_array(sizes: list[int], data: st.DataObject
 
 def test_the_stream_of_a_column(tmp_path: Path) -> None:
     rows = some_rows(23)
-    stream = write(tmp_path / "a.arrow", rows, chunk=4).stream("source")
+    stream = write_rows(tmp_path / "a.arrow", rows, chunk=4).stream("source")
     whole = [i for row in rows for i in row["source"]]  # type: ignore[attr-defined]
     assert stream[0 : len(stream)].tolist() == whole
 
@@ -75,22 +75,22 @@ def test_a_corpus_is_reused_only_if_it_is_the_right_one(tmp_path: Path) -> None:
 
     key = fingerprint(sources, "tokenizer", {"b": 1, "a": 2})
     assert key == fingerprint(sources, "tokenizer", {"a": 2, "b": 1})
-    first = reuse(path, rows, key, lambda: {"read": 3})
-    assert reuse(path, rows, key).facts == first.facts == {"read": 3}
+    first = reuse_or_write(path, rows, key, lambda: {"read": 3})
+    assert reuse_or_write(path, rows, key).metadata == first.metadata == {"read": 3}
     assert len(made) == 1
-    assert reuse(path, rows, fingerprint(sources, "another")).fingerprint != key
+    assert reuse_or_write(path, rows, fingerprint(sources, "another")).fingerprint != key
     (tmp_path / "a.txt").write_text("longer")
     assert fingerprint(sources, "tokenizer", {"b": 1, "a": 2}) != key
-    reuse(path, rows, None)
-    reuse(path, rows, None)
+    reuse_or_write(path, rows, None)
+    reuse_or_write(path, rows, None)
     path.write_bytes(path.read_bytes()[:-100])
-    assert len(reuse(path, rows, key)) == 3
+    assert len(reuse_or_write(path, rows, key)) == 3
     assert len(made) == 5
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "a.arrow"
-    write(path, some_rows(3))
+    write_rows(path, some_rows(3))
     before = path.read_bytes()
 
     def failing() -> object:
@@ -98,9 +98,9 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         raise RuntimeError("stop")
 
     with pytest.raises(RuntimeError, match="stop"):
-        write(path, failing())  # type: ignore[arg-type]
+        write_rows(path, failing())  # type: ignore[arg-type]
     with pytest.raises(RegardError, match="no examples to write"):
-        write(path, [])
+        write_rows(path, [])
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["a.arrow"]
 
@@ -111,18 +111,18 @@ def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(RegardError, match=r"a.arrow: cannot be written \(No space left"):
-        write(tmp_path / "a.arrow", some_rows(2))
+        write_rows(tmp_path / "a.arrow", some_rows(2))
     assert os.listdir(tmp_path) == []
     (tmp_path / "file").write_text("")
     with pytest.raises(RegardError, match="cannot be written"):
-        write(tmp_path / "file" / "a.arrow", some_rows(2))
+        write_rows(tmp_path / "file" / "a.arrow", some_rows(2))
 
 
 def test_a_foreign_file(tmp_path: Path) -> None:
     path = tmp_path / "a.arrow"
     for content in (b"", b"nonsense", json.dumps({}).encode()):
         path.write_bytes(content)
-        with pytest.raises(RegardError, match=r"a.arrow: not a corpus of Regard"):
+        with pytest.raises(RegardError, match=r"a.arrow: not a tokenized corpus of Regard"):
             Corpus(path)
 
 
@@ -136,7 +136,7 @@ def test_memory_stays_with_the_machine(tmp_path: Path) -> None:
     if not Path("/proc/self/status").exists():
         pytest.skip("needs /proc")
     before = owned()
-    corpus = write(tmp_path / "a.arrow", rows, chunk=256)
+    corpus = write_rows(tmp_path / "a.arrow", rows, chunk=256)
     total = sum(int(corpus.rows([i])["ids"][0].sum()) for i in range(len(corpus)))
     assert total == 1000 * sum(range(20_000))
     assert (tmp_path / "a.arrow").stat().st_size > 80e6

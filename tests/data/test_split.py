@@ -19,7 +19,7 @@ from regard.data import (
     read_tagged,
 )
 from regard.data.describe import describe
-from regard.data.split import key_of, split_by, write_split
+from regard.data.split import split_by_hash, split_key, write_split
 from regard.errors import RegardError
 
 
@@ -27,35 +27,39 @@ from regard.errors import RegardError
 def test_shares_are_kept_and_equal_sources_stay_together(keys: list[str], seed: int) -> None:
     distinct = len(set(keys))
     if distinct < 3:
-        with pytest.raises(RegardError, match="cannot be split"):
-            split_by(keys, valid=0.2, test=0.3, seed=seed)
+        with pytest.raises(RegardError, match="too few distinct examples"):
+            split_by_hash(keys, valid=0.2, test=0.3, seed=seed)
         return
-    split = split_by(keys, valid=0.2, test=0.3, seed=seed)
-    parts = {key: split.part(key) for key in keys}
+    split = split_by_hash(keys, valid=0.2, test=0.3, seed=seed)
+    parts = {key: split.of(key) for key in keys}
     counts = [list(parts.values()).count(name) for name in ("train", "valid", "test")]
     assert counts[1] == max(round(0.2 * distinct), 1)
     assert counts[2] == max(round(0.3 * distinct), 1)
-    again = split_by(sorted(keys), valid=0.2, test=0.3, seed=seed)
-    assert {key: again.part(key) for key in keys} == parts
+    again = split_by_hash(sorted(keys), valid=0.2, test=0.3, seed=seed)
+    assert {key: again.of(key) for key in keys} == parts
 
 
 def test_a_split_does_not_depend_on_order_and_is_capped() -> None:
     keys = [f"sentence {i}" for i in range(5000)]
-    split = split_by(keys, valid=0.5, most=70)
-    assert sum(split.part(key) == "valid" for key in keys) == 70
-    assert split_by(keys[::-1], valid=0.5, most=70) == split
-    other = split_by(keys, valid=0.5, most=70, seed=1)
-    assert [other.part(k) for k in keys] != [split.part(k) for k in keys]
-    with pytest.raises(RegardError, match="leave none to train on"):
-        split_by(keys, valid=0.6, test=0.5)
+    split = split_by_hash(keys, valid=0.5, most=70)
+    assert sum(split.of(key) == "valid" for key in keys) == 70
+    assert split_by_hash(keys[::-1], valid=0.5, most=70) == split
+    other = split_by_hash(keys, valid=0.5, most=70, seed=1)
+    assert [other.of(k) for k in keys] != [split.of(k) for k in keys]
+    with pytest.raises(RegardError, match="expected at least 0 each, and a sum below 1"):
+        split_by_hash(keys, valid=0.6, test=0.5)
 
 
 def test_what_stays_together() -> None:
     frames = np.zeros((2, 3))
-    assert key_of(Pair("a", "b")) == key_of(Pair("a", "c")) == "a"
-    assert key_of(Labelled("x", ("y",))) == key_of(Line("x")) == "x"
-    assert key_of(Tagged(("a", "b"), ("O", "O"))) == "a b"
-    assert key_of(Labelled(frames, ("y",), "f:1")) == key_of(Tagged(frames, ("y",), "f:1")) == "f:1"
+    assert split_key(Pair("a", "b")) == split_key(Pair("a", "c")) == "a"
+    assert split_key(Labelled("x", ("y",))) == split_key(Line("x")) == "x"
+    assert split_key(Tagged(("a", "b"), ("O", "O"))) == "a b"
+    assert (
+        split_key(Labelled(frames, ("y",), "f:1"))
+        == split_key(Tagged(frames, ("y",), "f:1"))
+        == "f:1"
+    )
 
 
 def test_a_description(tmp_path: Path) -> None:
@@ -64,8 +68,8 @@ def test_a_description(tmp_path: Path) -> None:
     found = describe(read_pairs(tmp_path / "a.tsv", summary=summary), summary)
     source, target = found.sides
     assert (found.examples, source.name, target.name) == (3, "source", "target")
-    assert (source.words, source.vocabulary, source.once) == (7, 4, 2)
-    assert source.common[0] == ("the", 3)
+    assert (source.words, source.vocabulary, source.singletons) == (7, 4, 2)
+    assert source.most_common[0] == ("the", 3)
     assert (source.lengths[0], source.lengths[50], source.lengths[100]) == (2, 2, 3)
     assert str(found.summary) == "4 read, 1 empty, 3 kept, 1 duplicated"
 
@@ -89,16 +93,16 @@ def test_what_is_written_is_read_back(tmp_path: Path, form: str) -> None:
         read_lines: [Line(f"a {i}") for i in range(40)],
     }
     for number, (reader, examples) in enumerate(kinds.items()):
-        split = split_by(map(key_of, examples), valid=0.2, test=0.2)
-        written = write_split(tmp_path / str(number), split.parted(examples), form)
+        split = split_by_hash(map(split_key, examples), valid=0.2, test=0.2)
+        written = write_split(tmp_path / str(number), split.assign(examples), form)
         assert sum(written.values()) == 40
         assert {path.stem for path in written} == {"train", "valid", "test"}
         parts = {path.stem: [replace(x, where="") for x in reader(path)] for path in written}
-        expected = {name: [x for x in examples if split.part(key_of(x)) == name] for name in parts}
+        expected = {name: [x for x in examples if split.of(split_key(x)) == name] for name in parts}
         assert parts == expected
     conditioned = [Line(f"a {i}", "xy"[i % 2]) for i in range(9)]
-    split = split_by(map(key_of, conditioned))
-    (path, _) = write_split(tmp_path / "lines", split.parted(conditioned), form)
+    split = split_by_hash(map(split_key, conditioned))
+    (path, _) = write_split(tmp_path / "lines", split.assign(conditioned), form)
     found = read_lines(path, text="text", condition="label")
     assert {x.condition for x in found} == {"x", "y"}
 
@@ -106,21 +110,21 @@ def test_what_is_written_is_read_back(tmp_path: Path, form: str) -> None:
 def test_nothing_is_overwritten_and_nothing_half_written(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("x")
-    split = split_by("abc")
-    with pytest.raises(RegardError, match="holds something else"):
+    split = split_by_hash("abc")
+    with pytest.raises(RegardError, match="already contains other files"):
         write_split(tmp_path / "out", [])
     several = [Labelled("a", ("x",)), Labelled("b", ("x", "y"), "f:2")]
-    with pytest.raises(RegardError, match="f:2: several labels or none: write jsonl"):
-        write_split(tmp_path / "new", split.parted(several))
+    with pytest.raises(RegardError, match="f:2: TSV holds exactly one label per text, here are 2"):
+        write_split(tmp_path / "new", split.assign(several))
     vectors = [Labelled(np.zeros((1, 2)), ("x",), "f:1")]
-    with pytest.raises(RegardError, match="vectors are not written"):
-        write_split(tmp_path / "new", split.parted(vectors))
+    with pytest.raises(RegardError, match="vectors cannot be split by this command"):
+        write_split(tmp_path / "new", split.assign(vectors))
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    (path, *_) = write_split(tmp_path / "new", split.parted([Pair("a\tb", "c\nd")]))
+    (path, *_) = write_split(tmp_path / "new", split.assign([Pair("a\tb", "c\nd")]))
     assert "a b\tc d" in path.read_text()
 
 
-def test_running_text_is_cut_and_not_scattered(tmp_path, capsys):
+def test_running_text_is_split_by_position(tmp_path, capsys):
     lines = [f"line {i}" for i in range(40)]
     (tmp_path / "text.txt").write_text("\n".join(lines) + "\n")
     command = ["data", "split", str(tmp_path / "text.txt"), "--task", "language"]
@@ -132,5 +136,5 @@ def test_running_text_is_cut_and_not_scattered(tmp_path, capsys):
         lines[36:],
     ]
     assert main([*command, "--valid", "0.6", "--test", "0.5", "--out", str(tmp_path / "no")]) == 2
-    assert "leave none to train on" in capsys.readouterr().err
+    assert "expected at least 0 each, and a sum below 1" in capsys.readouterr().err
     assert not (tmp_path / "no").exists()

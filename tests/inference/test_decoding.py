@@ -4,9 +4,7 @@ import copy
 import gzip
 import io
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regard.cli import main
-from regard.data.tokenizer import BOS, PAD
+from regard.data.tokenizers.tokenizer import BOS, PAD
 from regard.errors import RegardError
-
-sys.path.insert(0, str(Path(__file__).parent))
-from trained import VARIANTS, backwards, sources, translator
+from tests.inference.trained import VARIANTS, backwards, sources, translator
 
 TEXTS = [*sources(30, seed=5), *sources(6, seed=6, longest=14)]
 HOSTILE = [
@@ -65,7 +61,7 @@ def test_no_model_writes_padding_or_a_start(variant, options):
             weights.normal_(std=0.3)
         model.words.bias[[PAD, BOS]] += 10
     wild = replace(run, model=model)
-    for found in wild.predict(TEXTS[:9], tokens=True, **options):
+    for found in wild.predict(TEXTS[:9], return_tokens=True, **options):
         for one in found.details.get("nbest", [found.details]):
             assert one["tokens"]
             assert not {"<pad>", "<bos>"} & set(one["tokens"])
@@ -87,7 +83,7 @@ def test_the_batch_changes_nothing(variant, beam):
             assert one.output == two.output or abs(chances[0] - chances[1]) < 1e-5
 
 
-def test_draws_are_the_same_in_any_company():
+def test_samples_are_the_same_in_any_batch():
     run = translator("luong")
     options = {"temperature": 1.5, "top_k": 8, "seed": 3}
     whole = run(TEXTS, **options)
@@ -101,13 +97,13 @@ def test_draws_are_the_same_in_any_company():
 def test_scores_of_the_n_best_are_true(variant):
     run = translator(variant)
     for text in TEXTS[::9]:
-        found = run.predict([text], beam=4, nbest=4, tokens=True)[0].details["nbest"]
+        found = run.predict([text], beam=4, nbest=4, return_tokens=True)[0].details["nbest"]
         scores = [one["score"] for one in found if one["finished"]]
         assert scores == sorted(scores, reverse=True)
         for one in found:
             if not one["finished"] or "<unk>" in one["tokens"]:
                 continue
-            truth = run.score([text], [one["output"]])[0]
+            truth = run.log_probabilities([text], [one["output"]])[0]
             assert truth.tokens == one["tokens"]
             assert truth.log_probability == pytest.approx(one["log_probability"], abs=1e-4)
             assert one["score"] == pytest.approx(one["log_probability"] / len(one["tokens"]))
@@ -127,7 +123,7 @@ def test_forced_decoding_is_the_model_itself(variant):
             torch.tensor(ids), torch.tensor([4]), torch.tensor([[2, *aim]])
         ).logits.double()
     each = logits.log_softmax(-1)[0, range(4), [*aim, 3]]
-    found = run.score([source], [target])[0]
+    found = run.log_probabilities([source], [target])[0]
     np.testing.assert_allclose(found.token_log_probabilities, each, atol=1e-5)
     assert found.log_probability == pytest.approx(float(each.sum()), abs=1e-5)
 
@@ -161,7 +157,7 @@ def test_the_forced_word_appears(variant):
         for place, word in enumerate(words[1:], 1):
             made = run.force(text, pins={0: [place]})
             for look in made.looks:
-                if look.asked == "source" and look.asking == "target":
+                if look.key_side == "source" and look.query_side == "target":
                     assert look.weights[0, place] == pytest.approx(1)
                     # it is free again afterwards
                     assert (look.weights[1:].max(1) < 1).all()
@@ -172,7 +168,7 @@ def test_the_forced_word_appears(variant):
     made = run.force("dog tree bird house", prefix="GOD EERT", pins={2: [3]})
     assert made.output.startswith("GOD EERT")
     assert made.alternatives[2][0].text == made.output.split()[2] == "ESUOH"
-    with pytest.raises(RegardError, match="no word 4 to look at"):
+    with pytest.raises(RegardError, match="no source word 4: 'dog tree bird house' has 4 words"):
         run.force("dog tree bird house", pins={0: [4]})
 
 
@@ -194,7 +190,7 @@ def test_forced_and_prefixed_from_the_command_line(tmp_path, capfdbinary):
     assert b"start.txt: 1 lines, but" in capfdbinary.readouterr().err
 
 
-def test_what_could_not_be_done_is_said(tmp_path, capfdbinary):
+def test_constraints_without_effect_are_reported(tmp_path, capfdbinary):
     """Pins behind the end of a translation, and prefixes that the model cannot write."""
     run = translator("luong")
     (tmp_path / "in.txt").write_text("dog tree\n\nbig and cat tree\n")
@@ -202,19 +198,21 @@ def test_what_could_not_be_done_is_said(tmp_path, capfdbinary):
     assert main([*command, "--force", "1:1 4:0 50:0"]) == 0
     printed = capfdbinary.readouterr()
     lengths = [
-        len(run.predict([text], tokens=True, force={1: [1], 4: [0]})[0].details["tokens"])
+        len(run.predict([text], return_tokens=True, force={1: [1], 4: [0]})[0].details["tokens"])
         for text in ("dog tree", "big and cat tree")
     ]
     assert b"--force: token 1 " not in printed.err
     assert (
-        f"token 4 was never written in {sum(n <= 4 for n in lengths)} of 2".encode() in printed.err
+        f"token 4 was never generated in {sum(n <= 4 for n in lengths)} of 2".encode()
+        in printed.err
     )
-    assert b"--force: token 50 was never written in 2 of 2 lines" in printed.err
+    assert b"--force: token 50 was never generated in 2 of 2 lines" in printed.err
     assert len(printed.out.split(b"\n")) == 4
     (tmp_path / "start.txt").write_text("TAC\nzork\nTAC quux\n")
     assert main([*command, "--prefix", str(tmp_path / "start.txt")]) == 0
     printed = capfdbinary.readouterr()
-    assert b"start.txt:2: 'zork' is no word that this model can write, nor are" in printed.err
+    warning = b"start.txt:2: 'zork' is not in the vocabulary of this model (and 1 more line)"
+    assert warning in printed.err
     assert printed.out.split(b"\n")[2].startswith(b"TAC <unk>")
     (tmp_path / "start.txt").write_text("TAC\n\nTAC\n")
     assert main([*command, "--prefix", str(tmp_path / "start.txt")]) == 0
@@ -253,7 +251,7 @@ def test_a_header_is_no_pair(name, text, tmp_path, capfdbinary):
     (tmp_path / name).write_text(text)
     assert main(["score", str(run.folder.path), "--data", str(tmp_path / name)]) == 0
     lines = capfdbinary.readouterr().out.decode().split("\n")
-    found = run.score(["dog tree", "cat"], ["GOD EERT", "TAC"])
+    found = run.log_probabilities(["dog tree", "cat"], ["GOD EERT", "TAC"])
     assert lines[1::2] == ["", ""]
     assert [float(lines[0]), float(lines[2])] == pytest.approx(
         [one.log_probability for one in found], abs=1e-5
@@ -304,7 +302,7 @@ def test_json_gives_everything(tmp_path, capfdbinary):
     command = ["predict", str(run.folder.path), "--input", str(tmp_path / "in.txt"), "--json"]
     assert main([*command, "--beam", "5", "--nbest", "3", "--weights"]) == 0
     first, empty = map(json.loads, capfdbinary.readouterr().out.decode().splitlines())
-    assert empty == {"input": "", "output": "", "cut": False}
+    assert empty == {"input": "", "output": "", "truncated": False}
     assert first["output"] == run(["dog sees cat"])[0]
     assert len(first["nbest"]) == 3
     assert first["nbest"][0]["output"] == first["output"]
@@ -321,8 +319,8 @@ def test_json_gives_everything(tmp_path, capfdbinary):
 def test_penalties_do_what_they_say():
     run = translator("luong")
     texts = sources(20, seed=9, longest=12)
-    short = run.predict(texts, length_penalty=0.0, exact=True, tokens=True)
-    long = run.predict(texts, length_penalty=3.0, exact=True, tokens=True)
+    short = run.predict(texts, length_penalty=0.0, exact=True, return_tokens=True)
+    long = run.predict(texts, length_penalty=3.0, exact=True, return_tokens=True)
     for one, two in zip(short, long, strict=True):
         assert len(one.details["tokens"]) <= len(two.details["tokens"])
         assert one.details["score"] == pytest.approx(one.details["log_probability"])
@@ -336,16 +334,19 @@ def test_penalties_do_what_they_say():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--nbest 2", "option --nbest: expected with --json"),
-        ("--json --beam 2 --nbest 3", "option nbest: expected 2 at most"),
+        ("--weights", "--weights: requires --json"),
+        ("--json --beam 2 --nbest 3", "--nbest: expected at most 2, the width of the beam"),
+        ("--beam 0", "--beam: expected 1 or more and at most 1000, got 0"),
         ("--force 2", 'expected pins such as "2:0,1 5:4"'),
-        ("--force 0:9", "in.txt:1: no word 9 to look at"),
-        ("--length-penalty 400", "regard: option length_penalty: expected 10 at most"),
-        ("--coverage 1e300", "option coverage: expected 1000 at most"),
-        ("--input - --prefix -", "standard input (-) can be read once"),
-        ("--top-p 1.5", "option top_p: expected above 0 and at most 1"),
-        ("--temperature nan", "argument --temperature: expected a number"),
-        ("--temperature -1", "option temperature: expected 0 or more"),
+        ("--force 0:9", "in.txt:1: no source word 9: 'dog' has 1 words"),
+        ("--length-penalty 400", "--length-penalty: expected -10 or more and at most 10"),
+        ("--coverage 1e300", "--coverage: expected 0 or more and at most 1000"),
+        ("--input - --prefix -", "standard input (-) can be read only once"),
+        ("--top-p 1.5", "--top-p: expected more than 0 and at most 1, got 1.5"),
+        ("--temperature nan", "--temperature: expected 0 or more and at most 1000, got nan"),
+        ("--temperature inf", "--temperature: expected 0 or more and at most 1000, got inf"),
+        ("--temperature -1", "--temperature: expected 0 or more and at most 1000, got -1"),
+        ("--repetition-penalty 0", "--repetition-penalty: expected 0.001 or more"),
         ("--prefix nowhere.txt", "nowhere.txt: cannot be read"),
     ],
 )
@@ -359,12 +360,12 @@ def test_wrong_options_are_one_line(options, words, tmp_path, capsys):
     assert error.count("\n") == 1
 
 
-def test_a_cut_line_is_told_by_the_exit_code(tmp_path, capsys):
+def test_a_truncated_line_changes_the_exit_code(tmp_path, capsys):
     run = translator("bahdanau")
     (tmp_path / "in.txt").write_text("dog\n" + "cat " * 400 + "\n")
     command = ["predict", str(run.folder.path), "--input", str(tmp_path / "in.txt")]
     assert main([*command, "--beam", "1", "--output", str(tmp_path / "out.txt")]) == 3
-    assert "1 lines are longer than this model reads" in capsys.readouterr().err
+    assert "1 line is longer than this model reads: truncated" in capsys.readouterr().err
     assert (tmp_path / "out.txt").read_text().count("\n") == 2
 
 
@@ -403,7 +404,7 @@ def test_the_line_that_cannot_be_predicted_is_named(tmp_path, capsys):
     (tmp_path / "in.txt").write_text("dog cat bird\n" * 9 + "dog\n" + "cat big tree\n" * 4)
     command = ["predict", str(run.folder.path), "--input", str(tmp_path / "in.txt")]
     assert main([*command, "--beam", "1", "--force", "0:2"]) == 2
-    assert "in.txt:10: no word 2 to look at" in capsys.readouterr().err
+    assert "in.txt:10: no source word 2" in capsys.readouterr().err
 
 
 def test_a_score_does_not_depend_on_the_kind_of_table(tmp_path, capsys):

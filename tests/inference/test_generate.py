@@ -3,9 +3,7 @@
 import copy
 import json
 import math
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +11,8 @@ import torch
 
 import regard
 from regard.cli import main
-from regard.data.tokenizer import BOS, PAD
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
-from tiny import OPTIONS, write_data
+from regard.data.tokenizers.tokenizer import BOS, PAD
+from tests.training.tiny import OPTIONS, write_data
 
 MODELS = {
     "recurrent": {"attention": "dot"},
@@ -33,7 +29,13 @@ def run(request, tmp_path_factory):
 
 
 def test_pieces_are_what_predict_adds(run):
-    options = {"limit": 12, "temperature": 1.3, "top_p": 0.95, "repetition_penalty": 1.2, "seed": 7}
+    options = {
+        "tokens": 12,
+        "temperature": 1.3,
+        "top_p": 0.95,
+        "repetition_penalty": 1.2,
+        "seed": 7,
+    }
     most = 0
     for text in (text for text in TEXTS if text):
         pieces = list(run.generate(text, **options))
@@ -44,7 +46,7 @@ def test_pieces_are_what_predict_adds(run):
 
 
 def test_a_prompt_has_the_same_continuation_in_any_company(run):
-    options = {"limit": 8, "temperature": 1.0, "repetition_penalty": 1.5, "seed": 2}
+    options = {"tokens": 8, "temperature": 1.0, "repetition_penalty": 1.5, "seed": 2}
     together = run(TEXTS, **options)
     assert together == [run([text], **options)[0] for text in TEXTS]
     assert together == run(TEXTS, batch_size=2, **options)
@@ -58,14 +60,14 @@ def test_no_model_writes_padding_or_a_start(run):
         model.words.bias[[PAD, BOS]] += 10
     wild = replace(run, model=model)
     for options in ({"temperature": 0.0}, {"temperature": 2.0}, {"top_k": 3}):
-        for found in wild.samples("the film", 4, limit=20, **options):
+        for found in wild.samples("the film", 4, tokens=20, **options):
             assert found.details["tokens"]
             assert not {"<pad>", "<bos>"} & set(found.details["tokens"])
-        assert "".join(wild.generate("the film", limit=20, **options))
+        assert "".join(wild.generate("the film", tokens=20, **options))
 
 
 def test_samples_differ_and_tell_their_log_probability(run):
-    found = run.samples("the film", 4, limit=6, seed=1)
+    found = run.samples("the film", 4, tokens=6, seed=1)
     assert len({one.output for one in found}) > 1
     for one in found:
         assert one.output.startswith("the film")
@@ -84,7 +86,7 @@ def test_samples_differ_and_tell_their_log_probability(run):
 
 
 def test_the_likeliest_token_every_time(run):
-    found = run.samples("the film", 2, limit=5, temperature=0.0)
+    found = run.samples("the film", 2, tokens=5, temperature=0.0)
     assert found[0].output == found[1].output
     trace = run.trace("the film", tokens=5, temperature=0.0)
     chosen = [row[0].text for row in trace.alternatives[2:-1]]
@@ -96,7 +98,7 @@ def test_generate_from_the_command_line(run, capfdbinary):
     command = ["generate", folder, "--prompt", "the film", "--tokens", "6", "--seed", "5"]
     assert main(command) == 0
     printed = capfdbinary.readouterr().out.decode()
-    assert printed == "the film" + "".join(run.generate("the film", limit=6, seed=5)) + "\n"
+    assert printed == "the film" + "".join(run.generate("the film", tokens=6, seed=5)) + "\n"
     assert main([*command, "--samples", "3", "--json"]) == 0
     records = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
     assert len(records) == 3
@@ -105,7 +107,7 @@ def test_generate_from_the_command_line(run, capfdbinary):
 
 
 def test_scores_are_the_models_log_probabilities(run):
-    for text, found in zip(TEXTS, run.score(TEXTS), strict=True):
+    for text, found in zip(TEXTS, run.log_probabilities(TEXTS), strict=True):
         ids = [*run.task.tokenizer.ids([text])[0], 3]
         with torch.no_grad():
             state, total = run.model.start(1), 0.0
@@ -115,10 +117,12 @@ def test_scores_are_the_models_log_probabilities(run):
         assert found.log_probability == pytest.approx(total, abs=1e-4)
         assert len(found.tokens) == len(ids)
     long = "film " * 700
-    parts = run.score([long, *TEXTS])
+    parts = run.log_probabilities([long, *TEXTS])
     assert len(parts[0].tokens) == len(run.task.tokenizer.ids([long])[0]) + 1
     assert math.isfinite(parts[0].log_probability)
-    assert parts[1].log_probability == pytest.approx(run.score(TEXTS)[0].log_probability, abs=1e-4)
+    assert parts[1].log_probability == pytest.approx(
+        run.log_probabilities(TEXTS)[0].log_probability, abs=1e-4
+    )
 
 
 def test_score_from_the_command_line(run, tmp_path, capfdbinary):
@@ -127,7 +131,7 @@ def test_score_from_the_command_line(run, tmp_path, capfdbinary):
     command = ["score", str(run.folder.path), "--data", str(data)]
     assert main(command) == 0
     printed = capfdbinary.readouterr()
-    found = run.score(TEXTS)
+    found = run.log_probabilities(TEXTS)
     numbers = [float(line) for line in printed.out.split()]
     np.testing.assert_allclose(numbers, [one.log_probability for one in found], atol=1e-5)
     assert b"perplexity" in printed.err
@@ -139,14 +143,14 @@ def test_score_from_the_command_line(run, tmp_path, capfdbinary):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("generate {tag}", "a run of task tag writes no text"),
-        ("score {tag} --data {file}", "a run of task tag gives no probability to text"),
-        ("generate {run} --top-p 2", "top_p must be above 0 and at most 1, got 2"),
-        ("generate {run} --tokens 0", "argument --tokens: expected a whole number from 1 on"),
+        ("generate {tag}", "generate does not apply to tag runs"),
+        ("score {tag} --data {file}", "score does not apply to tag runs"),
+        ("generate {run} --top-p 2", "--top-p: expected more than 0 and at most 1, got 2"),
+        ("generate {run} --tokens 0", "--tokens: expected 1 or more and at most 100000, got 0"),
         ("score {run} --data {file} {file}", "2 files"),
         ("score {run} --data nowhere.txt", "nowhere.txt: cannot be read"),
-        ("predict {run} --nbest 2 --json", "a run of task language has no use for --nbest"),
-        ("predict {run} --prefix {file}", "has no use for --prefix"),
+        ("predict {run} --nbest 2 --json", "--nbest does not apply to language runs"),
+        ("predict {run} --prefix {file}", "--prefix does not apply to language runs"),
     ],
 )
 def test_wrong_use_is_one_line(command, words, run, tmp_path, capsys):

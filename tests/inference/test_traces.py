@@ -1,8 +1,5 @@
 """Traces of every task: sides, words, looks and alternatives that belong together."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -10,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.data.tokenizer import Tokenizer
-from regard.tasks.sides import written
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
-from tiny import OPTIONS, write_data
+from regard.data.tokenizers.tokenizer import Tokenizer
+from regard.models import Translator
+from regard.tasks.shared.trace_sides import decode_with_spans
+from tests.training.tiny import OPTIONS, write_data
 
 SMALL = {"model": "transformer", "layers": 2, "heads": 2}
 VARIANTS = {
@@ -71,7 +67,7 @@ def test_looks_belong_to_their_sides(case, runs):
     counts: dict[str, int] = {}
     for look in trace.looks:
         counts[look.name] = counts.get(look.name, 0) + 1
-        for names, name in ((look.queries, look.asking), (look.keys, look.asked)):
+        for names, name in ((look.queries, look.query_side), (look.keys, look.key_side)):
             assert names == tuple(token.text for token in trace.sides[name].tokens)
         sums = look.weights.sum(1)
         assert np.all(np.isclose(sums, 1, atol=1e-5) | (sums == 0))
@@ -97,7 +93,7 @@ def test_strange_texts_have_traces(case, runs):
     options = {"beam": 1} if case[0] == "translation" else {}
     for text in ("", " \t", "\u200b", "\x00", "\ud800", "word " * 600, "y" * 3000):
         trace = runs[case].trace(text, **options)
-        assert trace.prediction.get("cut") or text != "word " * 600
+        assert trace.prediction.get("truncated") or text != "word " * 600
         for look in trace.looks:
             assert np.isfinite(look.weights).all()
 
@@ -136,8 +132,41 @@ def test_alternatives_of_a_translation_are_the_models(runs):
     assert [row[0].text for row in trace.alternatives] == [names[i] for i in logits.argmax(-1)]
 
 
+@pytest.mark.parametrize("case", [("translation", 0), ("translation", 1)], ids=str)
+def test_a_trace_encodes_once_and_decodes_once_more_with_weights(case, runs, monkeypatch):
+    run = runs[case]
+    encodings, steps = [], []
+
+    def spy(name, calls):
+        method = getattr(Translator, name)
+
+        def call(*arguments, need_weights, **options):
+            calls.append(need_weights)
+            return method(*arguments, need_weights=need_weights, **options)
+
+        monkeypatch.setattr(Translator, name, call)
+
+    spy("encode", encodings)
+    spy("step", steps)
+    run.predict(["the film was"], beam=3, nbest=3)
+    assert (encodings, set(steps)) == ([False], {False})
+    searched = len(steps)
+    encodings.clear()
+    steps.clear()
+    trace = run.trace("the film was", beam=3)
+    tokens = len(trace.prediction["token_log_probabilities"])
+    assert encodings == [True]
+    assert steps == [False] * searched + [True] * tokens
+    encodings.clear()
+    steps.clear()
+    run.trace("the film was", "was film")
+    assert encodings == [True]
+    target = run.task.target.ids(["was film"])[0]
+    assert steps == [True] * (len(target) + 1)  # and the end token
+
+
 def test_a_target_is_for_translation_alone(runs):
-    with pytest.raises(ValueError, match="a target needs a translation"):
+    with pytest.raises(ValueError, match="a target does not apply to tag runs"):
         runs["tag", 0].trace("the film", "O O")
 
 
@@ -153,7 +182,7 @@ def test_written_tokens_stand_in_their_text(tokenizer, data):
     """Any tokens that a model may write, sense or nonsense."""
     size = tokenizer.size
     ids = data.draw(st.lists(st.integers(0, size - 1), max_size=12))
-    text, spans = written(tokenizer, ids)
+    text, spans = decode_with_spans(tokenizer, ids)
     assert text == tokenizer.decode(ids)
     assert len(spans) == len(ids)
     for start, end in spans:
@@ -166,6 +195,6 @@ def test_written_tokens_stand_in_their_text(tokenizer, data):
 def test_written_places_are_those_of_reading(tokenizer, words):
     text = " ".join(words)
     encoded = tokenizer.encode(text)
-    again, spans = written(tokenizer, encoded.ids)
+    again, spans = decode_with_spans(tokenizer, encoded.ids)
     if again == text:
         assert spans == encoded.offsets

@@ -17,9 +17,9 @@ from regard.layers import (
     Experts,
     LuongStep,
     Memory,
+    MemoryAttention,
     MultiHead,
     Pooling,
-    Reading,
 )
 
 T, S, WIDTH, SOURCE = 7, 5, 12, 11
@@ -98,7 +98,7 @@ def cached(layer: Block, inputs: Inputs, need_weights: bool) -> Tensor:
     return torch.cat(outputs, 1)
 
 
-def reading(layer: Reading, inputs: Inputs, need_weights: bool) -> Any:
+def reading(layer: MemoryAttention, inputs: Inputs, need_weights: bool) -> Any:
     memory = layer.prepare(inputs["source"], inputs.lengths["s"])
     return layer(inputs["states"], memory, need_weights=need_weights)
 
@@ -170,19 +170,19 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable, Callable | None]] = {
     ),
     **{
         f"reading, {local}": (
-            lambda local=local: Reading(WIDTH, SOURCE, local=local, width=9),
+            lambda local=local: MemoryAttention(WIDTH, SOURCE, local=local, width=9),
             both(False, "b t s"),
             reading,
         )
         for local in ("none", "m", "p")
     },
     "bahdanau": (
-        lambda: BahdanauStep(WIDTH, Reading(WIDTH, SOURCE)),
+        lambda: BahdanauStep(WIDTH, MemoryAttention(WIDTH, SOURCE)),
         both(True, "b t s"),
         decoding,
     ),
     "luong": (
-        lambda: LuongStep(WIDTH, Reading(WIDTH, SOURCE, score="bilinear"), cell="lstm"),
+        lambda: LuongStep(WIDTH, MemoryAttention(WIDTH, SOURCE, score="bilinear"), cell="lstm"),
         both(True, "b t s"),
         decoding,
     ),

@@ -110,7 +110,7 @@ def test_decode_finds_the_best_sequence(rules: dict[str, Tensor], emissions: Ten
         paths = enumerate_paths(crf, emissions[row], length, rules)
         best = max(paths, key=lambda sequence: paths[sequence].item())
         assert decoded.tags[row] == list(best)
-        torch.testing.assert_close(decoded.scores[row], paths[best].detach())
+        torch.testing.assert_close(decoded.potentials[row], paths[best].detach())
 
 
 def test_marginals_equal_the_enumeration(rules: dict[str, Tensor], emissions: Tensor) -> None:
@@ -280,7 +280,7 @@ def test_marginals_sum_to_one_and_no_sequence_beats_the_best(
     assert (log_best <= 1e-9).all()
     other = torch.randint(labels, (2, time), generator=generator)
     assert (crf.log_likelihood(emissions, other) <= log_best + 1e-9).all()
-    torch.testing.assert_close(best.scores - crf.log_partition(emissions), log_best)
+    torch.testing.assert_close(best.potentials - crf.log_partition(emissions), log_best)
 
 
 @pytest.fixture
@@ -301,7 +301,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         ((2, 3), (2, 3), None, r"emissions must be .* got shape \(2, 3\)"),
         ((2, 5, 3), (2, 4), None, r"tags must be \[batch, time\] = \(2, 5\).* got shape \(2, 4\)"),
-        ((2, 5, 3), (2, 5), [5], r"lengths must be \[2\], one a sequence, got \(1,\)"),
+        ((2, 5, 3), (2, 5), [5], r"lengths must be \[2\], one per sequence, got \(1,\)"),
         ((2, 5, 3), (2, 5), [5, 6], r"lengths must be from 0 to 5 steps, got \[5, 6\]"),
         ((2, 5, 3), (2, 5), [-1, 2], r"lengths must be from 0 to 5 steps, got \[-1, 2\]"),
     ],
@@ -327,10 +327,10 @@ def test_wrong_constraints_are_named() -> None:
 def test_wrong_tags_are_named() -> None:
     crf, emissions = CRF(LABELS, **forbidding()), torch.zeros(2, 4, LABELS)
     tags = torch.tensor([[0, 1, 2, 0], [0, 0, 3, 1]])
-    with pytest.raises(ValueError, match=r"tags\[1, 2\] = 3 is no label: expected 0 to 2"):
+    with pytest.raises(ValueError, match=r"tags\[1, 2\] = 3 is not a label: expected 0 to 2"):
         crf(emissions, tags)
     tags[1] = torch.tensor([0, 0, 2, 2])
-    words = r"constraints forbid tags\[1, 2\] = 2 in the sequence \[0, 0, 2, 2\]: mend"
+    words = r"constraints forbid tags\[1, 2\] = 2 in the sequence \[0, 0, 2, 2\]: correct"
     with pytest.raises(ValueError, match=words):
         crf(emissions, tags)
     with pytest.raises(ValueError, match=r"forbid tags\[0, 1\] = 1 in the sequence \[0, 1\]"):

@@ -55,5 +55,5 @@ def test_in_use_nothing_is_dropped() -> None:
     x = torch.randn(3, 5)
     assert Dropout(0.5).eval()(x) is x
     assert "p=0.5" in repr(nn.Sequential(Dropout(0.5)))
-    with pytest.raises(ValueError, match=r"dropout 1.5: expected a share from 0 to 1"):
+    with pytest.raises(ValueError, match=r"dropout 1.5: expected a probability from 0 to 1"):
         Dropout(1.5)

@@ -7,26 +7,29 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from regard.attention.attention_tables import SCORES
 from regard.layers import (
     BahdanauStep,
     Block,
     Experts,
     LuongStep,
     Memory,
+    MemoryAttention,
     MultiHead,
     Pooling,
-    Reading,
 )
+from tests.attention.foreign_scores import HERE, distance, install
 
 B, Q, K, SIZE, HEADS, MAX_KEYS = 2, 3, 7, 5, 2, 11
 WIDTH = SIZE * HEADS
 
 
-def distance(query: Tensor, key: Tensor) -> Tensor:
-    return -(query[..., :, None, :] - key[..., None, :, :]).square().sum(-1)
+@pytest.fixture(autouse=True)
+def _plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, SCORES, far=f"{HERE}:distance", far_learned=f"{HERE}:LearnedDistance")
 
 
-SCORES = {
+GIVEN = {
     "dot": "dot",
     "scaled_dot": "scaled_dot",
     "cosine": "cosine",
@@ -37,8 +40,12 @@ SCORES = {
     "concat": "concat",
     "location": "location",
     "lambda": lambda query, key: distance(query, key),
+    "plug-in": "far",
+    "reference": f"{HERE}:distance",
+    "plug-in module": "far_learned",
+    "reference to a module": f"{HERE}:LearnedDistance",
 }
-every_score = pytest.mark.parametrize("name", SCORES)
+every_score = pytest.mark.parametrize("name", GIVEN)
 
 
 def fit(name: str, score: nn.Module, query: Tensor, keys: Tensor, j: int) -> Tensor:
@@ -57,6 +64,8 @@ def fit(name: str, score: nn.Module, query: Tensor, keys: Tensor, j: int) -> Ten
         return score.weight @ (both + score.query.bias).tanh()
     if name == "location":
         return score.where.weight[j] @ query
+    if name.endswith("module"):
+        query, key = score.of_query(query), score.of_key.weight @ key
     return -(query - key).square().sum()
 
 
@@ -74,23 +83,29 @@ def double(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
 
-def same(layer: nn.Module, found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> None:
-    """Outputs, weights, and the gradients of all parameters."""
+def same(
+    layer: nn.Module,
+    found: tuple[Tensor, Tensor],
+    expected: tuple[Tensor, Tensor],
+    *inputs: Tensor,
+) -> None:
+    """Outputs, weights, and the gradients of all inputs and parameters."""
+    variables = [*inputs, *layer.parameters()]
     assert_close(found[0], expected[0])
     assert_close(found[1], expected[1])
     direction = torch.randn_like(expected[0])
     ours, theirs = (
-        torch.autograd.grad((output * direction).sum(), list(layer.parameters()), allow_unused=True)
+        torch.autograd.grad((output * direction).sum(), variables, allow_unused=True)
         for output, _ in (found, expected)
     )
-    for gradient, correct, parameter in zip(ours, theirs, layer.parameters(), strict=True):
+    for gradient, correct, parameter in zip(ours, theirs, variables, strict=True):
         zero = torch.zeros_like(parameter)
         assert_close(zero if gradient is None else gradient, zero if correct is None else correct)
 
 
 @every_score
 def test_multihead_equals_a_loop(name: str) -> None:
-    layer = MultiHead(WIDTH, HEADS, key_width=13, score=SCORES[name], max_keys=MAX_KEYS).double()
+    layer = MultiHead(WIDTH, HEADS, key_width=13, score=GIVEN[name], max_keys=MAX_KEYS).double()
     query, source = double(B, Q, WIDTH), double(B, K, 13)
     queries, keys, values = (
         projection(x).unflatten(-1, (HEADS, SIZE))
@@ -108,7 +123,7 @@ def test_multihead_equals_a_loop(name: str) -> None:
     looked = layer(query, source)
     weights = torch.stack(rows).unflatten(0, (B, Q)).transpose(1, 2)
     expected = torch.stack(outputs).unflatten(0, (B, Q))
-    same(layer, (looked.output, looked.weights), (expected, weights))
+    same(layer, (looked.output, looked.weights), (expected, weights), query, source)
     assert_close(layer(query, source, need_weights=False).output, expected)
 
 
@@ -116,7 +131,7 @@ def test_multihead_equals_a_loop(name: str) -> None:
 @pytest.mark.parametrize("kind", ["weighted", "fixed"])
 def test_pooling_equals_a_loop(kind: str, name: str) -> None:
     queries = 3 if kind == "fixed" else 1
-    layer = Pooling(SIZE, kind, queries=queries, score=SCORES[name], max_keys=MAX_KEYS).double()
+    layer = Pooling(SIZE, kind, queries=queries, score=GIVEN[name], max_keys=MAX_KEYS).double()
     states = double(B, K, SIZE)
     outputs, rows = [], []
     for words in states:
@@ -124,13 +139,30 @@ def test_pooling_equals_a_loop(kind: str, name: str) -> None:
         pairs = [read(name, layer.score, query, words, words) for query in asking]
         outputs.append(torch.cat([output for output, _ in pairs]))
         rows.append(torch.stack([weights for _, weights in pairs]))
-    same(layer, layer(states), (torch.stack(outputs), torch.stack(rows)))
+    same(layer, layer(states), (torch.stack(outputs), torch.stack(rows)), states)
+
+
+@every_score
+def test_memory_attention_equals_a_loop(name: str) -> None:
+    layer = MemoryAttention(SIZE, SIZE, score=GIVEN[name], max_keys=MAX_KEYS).double()
+    query, states, lengths = double(B, Q, SIZE), double(B, K, SIZE), [K, 4]
+    pairs = [
+        read(name, layer.score, query[b, q], states[b, : lengths[b]], states[b, : lengths[b]])
+        for b in range(B)
+        for q in range(Q)
+    ]
+    expected = torch.stack([output for output, _ in pairs]).unflatten(0, (B, Q))
+    rows = [nn.functional.pad(weights, (0, K - len(weights))) for _, weights in pairs]
+    memory = layer.prepare(states, torch.tensor(lengths))
+    weights = torch.stack(rows).unflatten(0, (B, Q))
+    same(layer, layer(query, memory), (expected, weights), query, states)
+    assert_close(layer(query, memory, need_weights=False).output, expected)
 
 
 @every_score
 @pytest.mark.parametrize("make", [BahdanauStep, LuongStep])
 def test_decoder_steps_equal_a_loop(make: type, name: str) -> None:
-    step = make(11, Reading(SIZE, SIZE, score=SCORES[name], max_keys=MAX_KEYS)).double()
+    step = make(11, MemoryAttention(SIZE, SIZE, score=GIVEN[name], max_keys=MAX_KEYS)).double()
     word, hidden, source = double(B, 11), double(B, SIZE), double(B, K, SIZE)
     fed = [torch.zeros(B, SIZE).double()] if step.input_feeding else []
     if make is LuongStep:
@@ -164,7 +196,7 @@ def pooling(kind: str) -> Callable:
 
 def reading(local: str) -> Callable:
     def run(score: object) -> tuple:
-        layer = Reading(SIZE, SIZE, score=score, local=local, max_keys=MAX_KEYS)
+        layer = MemoryAttention(SIZE, SIZE, score=score, local=local, max_keys=MAX_KEYS)
         memory = layer.prepare(torch.randn(B, K, SIZE), torch.tensor([K, 3]))
         attended = layer(torch.randn(B, 3, SIZE, requires_grad=True), memory)
         return layer, (attended.output, [attended.weights])
@@ -174,7 +206,9 @@ def reading(local: str) -> Callable:
 
 def step(make: type) -> Callable:
     def run(score: object) -> tuple:
-        layer = make(3, Reading(SIZE, SIZE, score=score, max_keys=MAX_KEYS), input_feeding=True)
+        layer = make(
+            3, MemoryAttention(SIZE, SIZE, score=score, max_keys=MAX_KEYS), input_feeding=True
+        )
         source, state = layer.reading.prepare(torch.randn(B, K, SIZE)), torch.randn(B, SIZE)
         first = layer(torch.randn(B, 3), layer.initial(state), source)
         second = layer(torch.randn(B, 3), first.state, source)
@@ -205,7 +239,7 @@ def memory(addressing: str) -> Callable:
         state, looks = layer.initial(B), []
         for _ in range(3):
             read, state, weights = layer(torch.randn(B, 3), state)
-            # A head of a DNC may look nowhere, with less than one in all; one of an NTM may not.
+            # The weights of a DNC head may sum to less than one; those of an NTM head may not.
             looks += weights.values() if addressing == "ntm" else []
         return layer, (read, looks)
 
@@ -232,7 +266,7 @@ LAYERS = {
 @every_score
 @pytest.mark.parametrize("layer", LAYERS)
 def test_gradients_are_finite_and_weights_sum_to_one(layer: str, name: str) -> None:
-    module, (output, weights) = LAYERS[layer](SCORES[name])
+    module, (output, weights) = LAYERS[layer](GIVEN[name])
     for look in weights:
         assert_close(look.sum(-1), torch.ones(look.shape[:-1]))
     output.square().sum().backward()

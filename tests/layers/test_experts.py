@@ -237,7 +237,7 @@ def test_noise_in_training_alone_and_by_its_formula() -> None:
 @pytest.mark.parametrize("top_k", [None, 1, 2])
 @pytest.mark.parametrize(
     "score",
-    [*scores.WEIGHTLESS, *scores.LEARNED, lambda query, key: -torch.cdist(query, key)],
+    [*scores.SCORES, lambda query, key: -torch.cdist(query, key)],
 )
 def test_every_score_can_be_the_gate(
     top_k: int | None, score: str | Callable[[Tensor, Tensor], Tensor]

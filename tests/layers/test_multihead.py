@@ -49,7 +49,7 @@ def double(*shape: int) -> Tensor:
 
 
 def padding_and_past(keys: int) -> tuple[Tensor, Tensor]:
-    """What each query may look at, [q, k], and which keys are real, [b, k]; no row is empty."""
+    """What each query may attend to, [q, k], and which keys are real, [b, k]; no row is empty."""
     past = torch.ones(Q, keys, dtype=torch.bool).tril(keys - Q)
     real = torch.arange(keys) < torch.tensor([[keys], [keys - 2]])
     return past, real
@@ -249,9 +249,9 @@ def test_state_dict_round_trip_and_nothing_remembered() -> None:
     ("options", "words"),
     [
         ({"heads": 4}, "4 heads do not divide a width of 15: choose others, or give head_size"),
-        ({"heads": 0}, "heads are at least 1; got heads 0 and key_heads 0"),
+        ({"heads": 0}, "heads must be at least 1; got heads 0 and key_heads 0"),
         ({"key_heads": 2}, "3 query heads cannot share 2 key heads evenly"),
-        ({"key_heads": 0}, "heads are at least 1; got heads 3 and key_heads 0"),
+        ({"key_heads": 0}, "heads must be at least 1; got heads 3 and key_heads 0"),
         ({"positions": "rotery"}, "unknown positions 'rotery': did you mean 'rotary'?"),
         ({"positions": "rotary"}, "a head has 5 of them .* give an even head_size"),
         ({"score": "scaled"}, "unknown score 'scaled': did you mean 'scaled_dot'?"),
@@ -273,7 +273,7 @@ def test_wrong_inputs_are_named_with_their_shapes() -> None:
         ours(key, key)
     with pytest.raises(ValueError, match="have no common batch"):
         ours(query, torch.randn(3, K, 11))
-    with pytest.raises(ValueError, match=r"True = may look; got torch\.float32"):
+    with pytest.raises(ValueError, match=r"True = may attend; got torch\.float32"):
         ours(query, key, mask=torch.zeros(Q, K))
     with pytest.raises(ValueError, match=r"mask of shape \[3, 7\] does not broadcast"):
         ours(query, key, mask=torch.ones(3, K, dtype=torch.bool))

@@ -174,7 +174,7 @@ def test_wrong_inputs_are_named_with_their_shapes(kind: str) -> None:
     pooling, states = make(kind), torch.randn(B, T, WIDTH, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"set of shape \[3, 7, 4\] ends in 4; .* size 5"):
         pooling(states[..., :4])
-    with pytest.raises(ValueError, match=r"True = may look; got torch\.float32"):
+    with pytest.raises(ValueError, match=r"True = may attend; got torch\.float32"):
         pooling(states, torch.ones(B, T))
     with pytest.raises(ValueError, match=r"mask of shape \[3, 1, 6\] does not broadcast"):
         pooling(states, torch.ones(B, T - 1, dtype=torch.bool))

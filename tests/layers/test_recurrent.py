@@ -56,7 +56,7 @@ def test_an_lstm_may_begin_with_a_memory_of_its_own() -> None:
     hidden, memory = torch.randn(B, HIDDEN), torch.randn(B, HIDDEN)
     assert cell.initial(hidden) == (hidden, hidden)
     assert cell.initial(hidden, memory) == (hidden, memory)
-    with pytest.raises(ValueError, match="only an lstm begins with a memory cell; this is gru"):
+    with pytest.raises(ValueError, match="only an lstm has a memory cell; this is gru"):
         Cell(WIDTH, HIDDEN, "gru").initial(hidden, memory)
 
 
@@ -180,7 +180,7 @@ def test_dropout_falls_between_layers_in_training_alone() -> None:
 def test_an_unknown_cell_names_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"unknown cell 'lsmt': did you mean 'lstm'\?"):
         Encoder(WIDTH, HIDDEN, cell="lsmt")
-    with pytest.raises(ValueError, match="unknown cell 'rnn': Known: elman, gru, lstm"):
+    with pytest.raises(ValueError, match="unknown cell 'rnn'; known: elman, gru, lstm"):
         Cell(WIDTH, HIDDEN, "rnn")
 
 
@@ -195,7 +195,7 @@ def test_wrong_inputs_are_named_with_their_shapes() -> None:
     with pytest.raises(ValueError, match=r"lengths from -1 to 4"):
         encoder(inputs, torch.tensor([1, 2, 3, 4, -1]))
     with pytest.raises(
-        ValueError, match=r"lengths of shape \[2\] for .* a number a sequence, \[5\]"
+        ValueError, match=r"lengths of shape \[2\] for .* one number per sequence, \[5\]"
     ):
         encoder(inputs, torch.tensor([1, 2]))
     with pytest.raises(ValueError, match=r"hidden vector of shape \[5, 3\] ends in 3"):

@@ -205,9 +205,9 @@ def test_a_wrong_block_is_refused_when_it_is_made() -> None:
 def test_wrong_inputs_are_named() -> None:
     states = torch.randn(B, Q, WIDTH)
     looking, blind = Block(WIDTH, HEADS, source_width=SOURCE), Block(WIDTH, HEADS)
-    with pytest.raises(ValueError, match="pass source= or a cache= that knows it"):
+    with pytest.raises(ValueError, match="pass source=, or a cache= that holds it"):
         looking(states)
-    with pytest.raises(ValueError, match="looks at no source: make it with source_width="):
+    with pytest.raises(ValueError, match="no attention to a source: make it with source_width="):
         blind(states, source=torch.randn(B, K, SOURCE))
     with pytest.raises(ValueError, match=r"sequence of shape \[2, 5, 4\] ends in 4; .* size 15"):
         blind(states[..., :4])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from regard.metrics import bleu, chrf, measure, score
+from regard.metrics import bleu, chrf, measure, metric_value
 
 WORDS = st.sampled_from(["the", "The", "cat", "cats", "sat", "on", "mat", ".", "a,b", "it's"])
 SENTENCES = st.lists(WORDS, max_size=9).map(" ".join)
@@ -19,11 +19,13 @@ CORPORA = st.lists(st.tuples(SENTENCES, SENTENCES, SENTENCES), min_size=1, max_s
 def test_equals_sacrebleu(corpus, lowercase):
     hypotheses, *references = (list(column) for column in zip(*corpus, strict=True))
     theirs = sacrebleu.corpus_bleu(hypotheses, references, lowercase=lowercase).score
-    assert score(bleu(hypotheses, *references, lowercase=lowercase)) == pytest.approx(theirs)
+    assert metric_value(bleu(hypotheses, *references, lowercase=lowercase)) == pytest.approx(theirs)
     for word_order in (0, 2):
         metric = CHRF(lowercase=lowercase, word_order=word_order)
         theirs = metric.corpus_score(hypotheses, references).score
-        ours = score(chrf(hypotheses, *references, lowercase=lowercase, word_order=word_order))
+        ours = metric_value(
+            chrf(hypotheses, *references, lowercase=lowercase, word_order=word_order)
+        )
         assert ours == pytest.approx(theirs)
 
 
@@ -32,7 +34,7 @@ def test_tokenisations(tokenize):
     hypotheses = ["It's a cat—on the mat (again).", "Two cats sat, and that's that!"]
     references = ["It is a cat—on the mat (again).", "Two cats sat; that's that!"]
     theirs = sacrebleu.corpus_bleu(hypotheses, [references], tokenize=tokenize).score
-    assert score(bleu(hypotheses, references, tokenize=tokenize)) == pytest.approx(theirs)
+    assert metric_value(bleu(hypotheses, references, tokenize=tokenize)) == pytest.approx(theirs)
 
 
 def test_signatures_are_sacrebleus():
@@ -61,11 +63,11 @@ def test_resampling_statistics_equals_recomputing():
     theirs = sacrebleu.corpus_bleu(
         [hypotheses[i] for i in drawn], [[references[i] for i in drawn]]
     ).score
-    assert score(tally[drawn]) == pytest.approx(theirs)
+    assert metric_value(tally[drawn]) == pytest.approx(theirs)
 
 
 def test_no_sentence_has_no_score():
-    assert np.isnan(score(bleu([], [])))
+    assert np.isnan(metric_value(bleu([], [])))
     assert np.isnan(measure(chrf([], [])).low)
 
 

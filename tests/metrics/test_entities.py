@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from seqeval.metrics import classification_report, f1_score, precision_score, recall_score
 from seqeval.metrics.sequence_labeling import get_entities
 
-from regard.metrics import entities, entity_f1, entity_scores, entity_types, measure, score
+from regard.metrics import entities, entity_f1, entity_metrics, entity_types, measure, metric_value
 
 TAG = st.sampled_from(["O"] + [f"{mark}-{kind}" for mark in "BIES" for kind in ("PER", "B-LOC")])
 SENTENCE = st.lists(st.tuples(TAG, TAG), max_size=11)
@@ -24,7 +24,7 @@ def test_spans_equal_seqevals(tags):
 def test_scores_equal_seqevals(corpus):
     predicted = [[ours for ours, _ in sentence] for sentence in corpus]
     gold = [[theirs for _, theirs in sentence] for sentence in corpus]
-    ours = {name: score(tally) for name, tally in entity_scores(predicted, gold).items()}
+    ours = {name: metric_value(tally) for name, tally in entity_metrics(predicted, gold).items()}
     with warnings.catch_warnings():
         # seqeval mentions undefined scores by warnings.
         warnings.simplefilter("ignore")
@@ -35,7 +35,7 @@ def test_scores_equal_seqevals(corpus):
         if types:
             report = classification_report(gold, predicted, output_dict=True)
             for kind in types:
-                found = score(entity_scores(predicted, gold, type=kind)["f1"])
+                found = metric_value(entity_metrics(predicted, gold, type=kind)["f1"])
                 assert found == pytest.approx(report[kind]["f1-score"])
 
 
@@ -49,17 +49,17 @@ def test_schemes_by_hand():
 def test_only_exact_spans_count():
     gold = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-ORG"]]
     predicted = [["B-PER", "O", "O", "B-LOC"], ["O", "B-PER"]]
-    tallies = entity_scores(predicted, gold)
-    assert score(tallies["precision"]) == pytest.approx(1 / 3)
-    assert score(tallies["f1"]) == pytest.approx(1 / 3)
+    tallies = entity_metrics(predicted, gold)
+    assert metric_value(tallies["precision"]) == pytest.approx(1 / 3)
+    assert metric_value(tallies["f1"]) == pytest.approx(1 / 3)
     assert entity_types(gold) == ["LOC", "ORG", "PER"]
     assert measure(entity_f1(predicted, gold)).n == 2
-    assert entity_scores(predicted, gold, type="LOC")["f1"].name == "entity F1 of LOC"
+    assert entity_metrics(predicted, gold, type="LOC")["f1"].name == "entity F1 of LOC"
 
 
 @pytest.mark.parametrize("tag", ["X-PER", "", "PER", "O-PER", "b-PER"])
 def test_unknown_tags(tag):
-    with pytest.raises(ValueError, match=r"word 1: unknown tag .*Known: O, B-…"):
+    with pytest.raises(ValueError, match=r"word 1: unknown tag .*known: O, B-…"):
         entities(["O", tag])
     with pytest.raises(ValueError, match="sentence 0 has 1 predicted tags but 2 gold ones"):
         entity_f1([["O"]], [["O", "O"]])

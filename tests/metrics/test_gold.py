@@ -5,8 +5,8 @@ import re
 import pytest
 
 from regard.errors import RegardError
-from regard.metrics import alignment_scores, parse_pharaoh, score
-from regard.metrics.gold import parse_links, settled
+from regard.metrics import alignment_metrics, metric_value, parse_pharaoh
+from regard.metrics.gold import parse_links, zero_based_links
 
 PHARAOH = ["1-1 2p2", "", "2-1"]
 NAACL = ["0001 1 1 S", "0001 2 2 P 0.5", "3 2 1"]
@@ -14,7 +14,9 @@ NAACL = ["0001 1 1 S", "0001 2 2 P 0.5", "3 2 1"]
 
 def test_both_formats_say_the_same():
     lengths = [(2, 2), (3, 1), (2, 1)]
-    pharaoh, naacl = (settled(parse_links(rows, "gold"), lengths) for rows in (PHARAOH, NAACL))
+    pharaoh, naacl = (
+        zero_based_links(parse_links(rows, "gold"), lengths) for rows in (PHARAOH, NAACL)
+    )
     assert pharaoh == naacl
     assert pharaoh[0].sure == {(0, 0)}
     assert pharaoh[0].possible == {(0, 0), (1, 1)}
@@ -23,34 +25,34 @@ def test_both_formats_say_the_same():
 
 
 def test_a_zero_proves_counting_from_0():
-    found = settled(parse_links(["0-1", "2-2"], "gold"), [(2, 2), (3, 3)])
+    found = zero_based_links(parse_links(["0-1", "2-2"], "gold"), [(2, 2), (3, 3)])
     assert [links.sure for links in found] == [{(0, 1)}, {(2, 2)}]
-    assert settled(parse_links(["0-1", "2-2"], "gold")) == found
+    assert zero_based_links(parse_links(["0-1", "2-2"], "gold")) == found
 
 
 def test_a_full_length_proves_counting_from_1():
-    found = settled(parse_links(["1-2", "2-2"], "gold"), [(5, 5), (3, 2)])
+    found = zero_based_links(parse_links(["1-2", "2-2"], "gold"), [(5, 5), (3, 2)])
     assert [links.sure for links in found] == [{(0, 1)}, {(1, 1)}]
 
 
 def test_what_nothing_proves_is_asked_for():
     gold = parse_links(["1-2"], "test.gold")
     with pytest.raises(
-        RegardError, match=r"test.gold: .* say --indexed-from 0 or --indexed-from 1"
+        RegardError, match=r"test.gold: .* give --indexed-from 0 or --indexed-from 1"
     ):
-        settled(gold, [(5, 5)])
-    assert settled(gold, [(5, 5)], first=0)[0].sure == {(1, 2)}
-    assert settled(gold, [(5, 5)], first=1)[0].sure == {(0, 1)}
-    assert settled(parse_links(["1 1 2"], "naacl"), [(5, 5)])[0].sure == {(0, 1)}
+        zero_based_links(gold, [(5, 5)])
+    assert zero_based_links(gold, [(5, 5)], first=0)[0].sure == {(1, 2)}
+    assert zero_based_links(gold, [(5, 5)], first=1)[0].sure == {(0, 1)}
+    assert zero_based_links(parse_links(["1 1 2"], "naacl"), [(5, 5)])[0].sure == {(0, 1)}
 
 
 def test_target_first():
-    found = settled(parse_links(["0-3"], "gold"), [(4, 1)], turned=True)
+    found = zero_based_links(parse_links(["0-3"], "gold"), [(4, 1)], target_first=True)
     assert found[0].sure == {(3, 0)}
 
 
 def test_sentences_without_links_at_the_end_of_naacl():
-    assert len(settled(parse_links(NAACL, "gold"), [(2, 2), (3, 1), (2, 1), (4, 4)])) == 4
+    assert len(zero_based_links(parse_links(NAACL, "gold"), [(2, 2), (3, 1), (2, 1), (4, 4)])) == 4
 
 
 @pytest.mark.parametrize(
@@ -74,14 +76,14 @@ def test_sentences_without_links_at_the_end_of_naacl():
 )
 def test_what_is_wrong_is_named(rows, lengths, first, words):
     with pytest.raises(RegardError, match=re.escape(words)):
-        settled(parse_links(rows, "gold"), lengths, first=first)
+        zero_based_links(parse_links(rows, "gold"), lengths, first=first)
 
 
 def test_error_rate_by_hand_from_a_file():
-    gold = settled(parse_links(["1-1 2-2 3p2"], "gold"), [(3, 2)])
+    gold = zero_based_links(parse_links(["1-1 2-2 3p2"], "gold"), [(3, 2)])
     found = [parse_pharaoh("0-0 2-1 1-0").sure]
-    tallies = alignment_scores(found, gold)
+    tallies = alignment_metrics(found, gold)
     # of 3 links found 1 is sure, 2 are possible; 2 are sure in all
-    assert score(tallies["aer"]) == pytest.approx(1 - (1 + 2) / (3 + 2))
-    assert score(tallies["precision"]) == pytest.approx(2 / 3)
-    assert score(tallies["recall"]) == pytest.approx(1 / 2)
+    assert metric_value(tallies["aer"]) == pytest.approx(1 - (1 + 2) / (3 + 2))
+    assert metric_value(tallies["precision"]) == pytest.approx(2 / 3)
+    assert metric_value(tallies["recall"]) == pytest.approx(1 / 2)

@@ -22,7 +22,7 @@ from regard.models import (
 BATCH, SOURCE, TARGET, LETTERS = 3, 7, 5, 4
 SOURCE_WORDS, TARGET_WORDS, LABELS, CHARACTERS, FEATURES = 23, 19, 11, 13, 17
 WIDTH, HEADS = 10, 2
-SCORES = [*scores.WEIGHTLESS, *scores.LEARNED]
+SCORES = list(scores.SCORES)
 
 
 def own_score(query: Tensor, key: Tensor) -> Tensor:
@@ -70,6 +70,13 @@ TRANSLATORS: dict[str, dict[str, Any]] = {
     "transformer encoder": {"encoder": "transformer", "cell": "lstm", "layers": 1},
     "transformer encoder, blind": {"encoder": "transformer", "attention": "none", "layers": 1},
     "transformer decoder": {"decoder": "transformer", "layers": 1},
+    **{
+        f"{decoder} over {encoder}": {"encoder": encoder, "decoder": decoder, "layers": 1}
+        for encoder in ("none", "self")
+        for decoder in ("recurrent", "transformer")
+    },
+    "luong, lstm over self": {"encoder": "self", "attention": "dot", "cell": "lstm"},
+    "blind over self": {"encoder": "self", "attention": "none"},
 }
 LANGUAGES: dict[str, dict[str, Any]] = {
     "elman": {"cell": "elman", "first": "zero"},
@@ -81,6 +88,9 @@ LANGUAGES: dict[str, dict[str, Any]] = {
     "transformer": {"model": "transformer", "layers": 2},
     "transformer, location": {"model": "transformer", "layers": 1, "attention": "location"},
     "transformer, experts": {"model": "transformer", "layers": 1, "experts": 3},
+    "words alone": {"model": "none"},
+    "one layer of self-attention": {"model": "self"},
+    "self-attention by location": {"model": "self", "attention": "location"},
 }
 CLASSIFIERS: dict[str, dict[str, Any]] = {
     **{

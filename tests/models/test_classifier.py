@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from regard.errors import RegardError
 from regard.models import Classifier, ClassifierConfig
 from tests.models.catalogue import (
     BATCH,
@@ -74,10 +75,10 @@ def test_parameters_counted_by_hand() -> None:
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
 
 
-def test_mistakes_are_named() -> None:
-    with pytest.raises(ValueError, match="did you mean 'weighted'"):
+def test_mistakes_are_named(shapes_unchecked) -> None:
+    with pytest.raises(RegardError, match="did you mean 'weighted'"):
         classifier(pooling="weigthed")
-    with pytest.raises(ValueError, match="did you mean 'recurrent'"):
+    with pytest.raises(RegardError, match="did you mean 'recurrent'"):
         classifier(encoder="recurent")
-    with pytest.raises(ValueError, match="at least one query"):
+    with pytest.raises(RegardError, match="option queries: expected 1 or more, got 0"):
         Classifier(ClassifierConfig(pooling="fixed", queries=0), 5, 2)

@@ -5,7 +5,7 @@ import torch
 
 from regard.attention.positions import sinusoids
 from regard.models import Classifier, ClassifierConfig, Tagger, TaggerConfig
-from regard.models.embedding import Embedding, Unembedding, Vectors
+from regard.models.embedding import Embedding, Unembedding, VectorInputs
 
 
 @pytest.mark.parametrize("positions", ["none", "sinusoids"])
@@ -68,7 +68,7 @@ def test_learned_positions_count_from_the_offset() -> None:
     table = Embedding(7, 4, positions="learned", max_length=9)
     words = torch.tensor([[1, 2, 3, 4]])
     torch.testing.assert_close(table(words)[:, 2:], table(words[:, 2:], offset=2))
-    with pytest.raises(ValueError, match="learned up to 9; asked for 10"):
+    with pytest.raises(ValueError, match="learned up to 9; requested 10"):
         table(words, offset=6)
 
 
@@ -94,6 +94,6 @@ def test_words_and_features_are_one_or_the_other() -> None:
 
 
 def test_features_are_projected() -> None:
-    layer = Vectors(3, 4, positions="sinusoids")
+    layer = VectorInputs(3, 4, positions="sinusoids")
     frames = torch.randn(2, 5, 3)
     torch.testing.assert_close(layer(frames), layer.project(frames) + sinusoids(5, 4))

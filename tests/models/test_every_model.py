@@ -9,14 +9,15 @@ from torch import Tensor, nn
 
 from regard.attention.scores import Location
 from regard.check import Inputs, check
-from regard.layers import MultiHead, Reading
+from regard.layers import MemoryAttention, MultiHead
 from regard.models import Classifier, Tagger
-from regard.models.lookback import LookBack
+from regard.models.past_attention import PastAttention
 from tests.models import catalogue
 from tests.models.catalogue import ALL, BATCH, MAKERS, SCORES, inputs, make, one, own_score, run
 
 CHECKED = [(task, name) for task, name in ALL if task != "classifier" or "transformer" not in name]
-LOCAL = ["sight", "weights sum"]  # places out of its reach are unseen; with none in reach, zeros
+# Places out of its reach are unseen; with none in reach, weights are zero.
+LOCAL = ["receptive field", "weights sum"]
 SCORED = [
     ("translator", {}),
     ("translator", {"order": "luong"}),
@@ -76,7 +77,11 @@ def test_a_users_score_is_called(task: str, name: str) -> None:
 
     model = make(task, name, score=counting)
     run(model, inputs())
-    looks = [part for part in model.modules() if isinstance(part, MultiHead | Reading | LookBack)]
+    looks = [
+        part
+        for part in model.modules()
+        if isinstance(part, MultiHead | MemoryAttention | PastAttention)
+    ]
     weighs = isinstance(model, Classifier) and model.pooling.kind in ("weighted", "fixed")
     assert bool(calls) == bool(looks or weighs)
 

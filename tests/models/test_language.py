@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.models import LanguageModel, LanguageState, detached
-from regard.models.lookback import LookBack
+from regard.errors import RegardError
+from regard.models import LanguageModel, LanguageState, detach_state
+from regard.models.past_attention import PastAttention
 from tests.models.catalogue import FEATURES, LANGUAGES, TARGET_WORDS, WIDTH, ids, language
 
 LENGTH = 13
@@ -69,7 +70,7 @@ def test_location_in_a_transformer_refuses_what_it_does_not_know() -> None:
     model = language(model="transformer", attention="location", max_length=6)
     _, state = model(ids(TARGET_WORDS, 3, 5), model.start(3))
     _, state = model(ids(TARGET_WORDS, 3, 1), state)
-    with pytest.raises(ValueError, match="location knows 6 positions, but this text has 7"):
+    with pytest.raises(ValueError, match="location was made for 6 positions, but this text has 7"):
         model(ids(TARGET_WORDS, 3, 1), state)
 
 
@@ -118,7 +119,7 @@ def test_attention_over_past_states_is_its_equation(window: int) -> None:
 
 
 def test_split_states_look_with_keys_and_predict_with_another_part() -> None:
-    look = LookBack(4, score="dot", split=True, window=50).double()
+    look = PastAttention(4, score="dot", split=True, window=50).double()
     states = torch.randn(1, 6, 4).double()
     joined, _, weights = look(states, states[:, :0], need_weights=True)
     keys, values, predict = (states[0] @ look.parts.weight.T + look.parts.bias).split(4, 1)
@@ -131,7 +132,7 @@ def test_split_states_look_with_keys_and_predict_with_another_part() -> None:
 
 
 def test_location_counts_back_from_the_query() -> None:
-    look = LookBack(4, score="location", window=3).double()
+    look = PastAttention(4, score="location", window=3).double()
     states = torch.randn(1, 7, 4).double()
     _, _, weights = look(states, states[:, :0], need_weights=True)
     where = look.score.where.weight
@@ -172,17 +173,17 @@ def test_back_propagation_ends_where_the_state_is_detached(name: str) -> None:
     for part in text.split(2, 1):
         output, state = model(part, state)
         output.logits.sum().backward()  # a second pass through the first part would raise
-        state = detached(state)
+        state = detach_state(state)
     leaves = [*state.cell, *(part for cache in state.caches for part in cache)]
     leaves += [part for part in (state.past, state.about) if part is not None]
     assert leaves
     assert not any(leaf.requires_grad for leaf in leaves)
 
 
-def test_mistakes_are_named() -> None:
-    with pytest.raises(ValueError, match="did you mean 'recurrent'"):
+def test_mistakes_are_named(shapes_unchecked) -> None:
+    with pytest.raises(RegardError, match="did you mean 'recurrent'"):
         language(model="recurent")
-    with pytest.raises(ValueError, match="did you mean 'zero'"):
+    with pytest.raises(RegardError, match="did you mean 'zero'"):
         language(first="zeros")
-    with pytest.raises(ValueError, match="window of 1 at least; got 0"):
+    with pytest.raises(RegardError, match="option window: expected 1 or more, got 0"):
         language(attention="dot", window=0)

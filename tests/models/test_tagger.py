@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from regard.models.spelling import BUCKETS, CharacterFeatures, Ngrams, ngrams
+from regard.errors import RegardError
+from regard.models.characters import BUCKETS, CharacterFeatures, NgramVectors, ngram_rows
 from tests.models.catalogue import LABELS, SOURCE, inputs, tagger
 
 
@@ -79,22 +80,22 @@ def hashed(text: str) -> int:
 def test_ngrams_are_those_of_the_word_with_its_borders() -> None:
     """Letters a, b, c have the numbers 1, 2, 3."""
     words = torch.tensor([[1, 2, 3, 0], [2, 0, 0, 0], [0, 0, 0, 0], [3, 2, 1, 1]])
-    for row, spelt in zip(ngrams(words), ["^abc$", "^b$", "", "^cbaa$"], strict=True):
+    for row, spelt in zip(ngram_rows(words), ["^abc$", "^b$", "", "^cbaa$"], strict=True):
         grams = [spelt[i : i + n] for n in (2, 3, 4, 5) for i in range(len(spelt) - n + 1)]
         assert sorted(row[row > 0].tolist()) == sorted(hashed(gram) for gram in grams)
     wider = torch.nn.functional.pad(words, (0, 7))
-    for narrow, wide in zip(ngrams(words), ngrams(wider), strict=True):
+    for narrow, wide in zip(ngram_rows(words), ngram_rows(wider), strict=True):
         assert narrow[narrow > 0].tolist() == wide[wide > 0].tolist()
 
 
 def test_a_word_is_the_sum_of_its_ngrams() -> None:
-    layer = Ngrams(6, forget=0.9, dropout=0.5).double().eval()
+    layer = NgramVectors(6, word_dropout=0.9, dropout=0.5).double().eval()
     words = torch.randint(1, 13, (2, 3, 4))
     words[0, 1, 2:] = 0
     words[1, 2] = 0
     found = layer(words)
     for b, t in [(b, t) for b in range(2) for t in range(3)]:
-        rows = ngrams(words[b, t][None])[0]
+        rows = ngram_rows(words[b, t][None])[0]
         vectors = layer.table.weight[rows[rows > 0]]
         expected = vectors.sum(0) / max(1, len(vectors)) ** 0.5
         torch.testing.assert_close(found[b, t], expected)
@@ -102,11 +103,11 @@ def test_a_word_is_the_sum_of_its_ngrams() -> None:
     found.sum().backward()
     assert layer.table.weight.grad is not None
     touched = layer.table.weight.grad.abs().sum(1).nonzero().flatten().tolist()
-    assert touched == sorted(set(ngrams(words.flatten(0, 1)).unique().tolist()) - {0})
+    assert touched == sorted(set(ngram_rows(words.flatten(0, 1)).unique().tolist()) - {0})
 
 
 def test_some_ngrams_are_forgotten_in_training_alone() -> None:
-    layer, words = Ngrams(6, forget=0.5), torch.randint(1, 13, (2, 3, 4))
+    layer, words = NgramVectors(6, word_dropout=0.5), torch.randint(1, 13, (2, 3, 4))
     assert torch.equal(layer.eval()(words), layer(words))
     layer.train()
     assert not torch.equal(layer(words), layer(words))
@@ -117,5 +118,5 @@ def test_characters_are_asked_for_where_they_count() -> None:
     with pytest.raises(ValueError, match="pass characters="):
         tagger()(batch["source"], batch["lengths"])
     tagger(characters=0)(batch["source"], batch["lengths"])
-    with pytest.raises(ValueError, match="did you mean 'transformer'"):
+    with pytest.raises(RegardError, match="did you mean 'transformer'"):
         tagger(encoder="transfomer")

@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from regard.errors import RegardError
 from regard.layers import LuongStep
 from regard.models import Translator, TranslatorConfig
 from regard.search import beam
@@ -61,9 +62,9 @@ def test_a_beam_can_search_it(name: str) -> None:
 def test_a_look_can_be_forced(name: str) -> None:
     model, batch = translator(**TRANSLATORS[name]).eval(), inputs()
     state = model.start(model.encode(batch["source"], batch["lengths"]))
-    look = torch.zeros(len(batch["source"]), SOURCE, dtype=torch.bool)
-    look[:, 0] = True
-    _, _, weights = model.step(batch["target"][:, 0], state, look=look)
+    allowed = torch.zeros(len(batch["source"]), SOURCE, dtype=torch.bool)
+    allowed[:, 0] = True
+    _, _, weights = model.step(batch["target"][:, 0], state, allowed=allowed)
     for place, there in weights.items():
         if place.endswith("source"):
             torch.testing.assert_close(there[..., 0], torch.ones_like(there[..., 0]))
@@ -170,14 +171,14 @@ def test_a_copy_of_a_tied_model_has_its_own_table() -> None:
     assert twin.target is not model.target
 
 
-def test_mistakes_are_named() -> None:
-    with pytest.raises(ValueError, match="did you mean 'transformer'"):
+def test_mistakes_are_named(shapes_unchecked) -> None:
+    with pytest.raises(RegardError, match="did you mean 'transformer'"):
         translator(model="transfomer")
-    with pytest.raises(ValueError, match="did you mean 'luong'"):
+    with pytest.raises(RegardError, match="did you mean 'luong'"):
         translator(order="loung")
-    with pytest.raises(ValueError, match="a transformer cannot do without attention"):
+    with pytest.raises(RegardError, match="a transformer requires attention"):
         translator(model="transformer", attention="none")
-    with pytest.raises(ValueError, match="additive"):
+    with pytest.raises(RegardError, match="did you mean 'additive'"):
         Translator(TranslatorConfig(width=8, attention="aditive"), 5, 5)
 
 

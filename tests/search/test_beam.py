@@ -7,10 +7,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.search import LENGTH_PENALTIES, Coverage, beam, forced, greedy, power, unnormalised, wu
+from regard.search import (
+    LENGTH_PENALTIES,
+    Coverage,
+    beam,
+    force_decode,
+    greedy,
+    no_length_penalty,
+    power,
+    wu,
+)
 
 PENALTIES = {
-    "none": (unnormalised, lambda n: 1),
+    "none": (no_length_penalty, lambda n: 1),
     "mean": (power(1.0), lambda n: n),
     "short": (power(-0.5), lambda n: n**-0.5),
     "steep": (power(2.0), lambda n: n**2),
@@ -27,7 +36,10 @@ def normalised(name):
 
 
 def found(hypotheses):
-    return [(one.finished, pytest.approx(one.score), one.tokens) for one in hypotheses]
+    return [
+        (one.finished, pytest.approx(one.normalized_log_probability), one.tokens)
+        for one in hypotheses
+    ]
 
 
 @few
@@ -97,7 +109,7 @@ def test_a_beam_of_one_is_greedy(table, seed, coarse, name):
     narrow = beam(toy.step, toy.state(), width=1, **options)
     for (ours,), theirs in zip(narrow, greedy(toy.step, toy.state(), **options), strict=True):
         assert ours.tokens == theirs.tokens
-        assert ours.score == theirs.score
+        assert ours.normalized_log_probability == theirs.normalized_log_probability
         assert ours.finished == theirs.finished
 
 
@@ -119,7 +131,7 @@ def test_scores_and_attention_are_those_of_forced_decoding(table, seed, width, n
     for sentence, hypotheses in enumerate(nbests):
         assert hypotheses
         for one in hypotheses:
-            (score,) = forced(
+            (score,) = force_decode(
                 toy.step,
                 toy.state([sentence]),
                 torch.tensor([one.tokens]),
@@ -128,7 +140,9 @@ def test_scores_and_attention_are_those_of_forced_decoding(table, seed, width, n
                 length_penalty=penalty,
             )
             assert one.log_probability == pytest.approx(score.log_probability, abs=1e-12)
-            assert one.score == pytest.approx(score.score, abs=1e-12)
+            assert one.normalized_log_probability == pytest.approx(
+                score.normalized_log_probability, abs=1e-12
+            )
             assert one.finished == score.finished
             by_hand = toy.log_probabilities(sentence, one.tokens)
             assert one.token_log_probabilities == by_hand
@@ -163,8 +177,8 @@ def test_a_batch_gives_what_each_sentence_gives_alone(table, seed, width, name, 
     together, fed = decode(order)
     alone = [decode([sentence]) for sentence in order]
     for ours, (theirs, _) in zip(together, alone, strict=True):
-        assert [(one.tokens, one.score) for one in ours] == [
-            (one.tokens, one.score) for one in theirs[0]
+        assert [(one.tokens, one.normalized_log_probability) for one in ours] == [
+            (one.tokens, one.normalized_log_probability) for one in theirs[0]
         ]
     # What is over costs nothing: at each step the batch has the rows that are live alone.
     for position, rows in enumerate(fed):
@@ -202,9 +216,11 @@ def test_coverage_by_hand(table, seed, beta, missing):
     padded = torch.nn.utils.rnn.pad_sequence(
         [torch.tensor(t) for t in targets], batch_first=True, padding_value=7
     )
-    again = forced(toy.step, toy.state(), padded, lengths, **options)
+    again = force_decode(toy.step, toy.state(), padded, lengths, **options)
     for hypotheses, one in zip(nbests, again, strict=True):
-        assert one.score == pytest.approx(hypotheses[0].score)
+        assert one.normalized_log_probability == pytest.approx(
+            hypotheses[0].normalized_log_probability
+        )
 
 
 def test_coverage_of_a_key_never_looked_at_is_finite():
@@ -219,7 +235,7 @@ def test_coverage_of_a_key_never_looked_at_is_finite():
 
     coverage = Coverage("a", beta=1.0, floor=0.01)
     ((one,),) = beam(step, torch.zeros(1), bos=1, eos=0, limit=1, width=2, coverage=coverage)
-    assert one.score == pytest.approx(math.log(0.5) + math.log(0.01))
+    assert one.normalized_log_probability == pytest.approx(math.log(0.5) + math.log(0.01))
     with pytest.raises(ValueError, match="did you mean 'a'"):
         beam(step, torch.zeros(1), bos=1, eos=0, limit=1, width=2, coverage=Coverage("aa"))
 
@@ -319,7 +335,7 @@ def test_wrong_use(table):
         beam(toy.step, toy.state(), width=2, nbest=3, **options)
     with pytest.raises(ValueError, match="patience must be above 0"):
         beam(toy.step, toy.state(), width=2, patience=0.0, **options)
-    with pytest.raises(ValueError, match="positive and grow or fall throughout"):
+    with pytest.raises(ValueError, match="positive and monotonic"):
         beam(toy.step, toy.state(), width=2, length_penalty=lambda n: (n - 2) ** 2 + 1, **options)
     with pytest.raises(ValueError, match=r"needs beta >= 0, got -1\.0"):
         Coverage("cross", beta=-1.0)

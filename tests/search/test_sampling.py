@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from regard.search import greedy, sample
-from regard.search.sampling import draw, support
+from regard.search.sampling import sample_index, support
 
 SEEDS = st.integers(0, 10**6)
 few = settings(max_examples=20, deadline=None)
@@ -157,11 +157,11 @@ def test_support_is_exact():
     assert torch.allclose(probabilities, scores.exp())
 
 
-def test_draws_never_meet_an_impossible_token():
+def test_samples_never_meet_an_impossible_token():
     probabilities = torch.tensor([[0.0, 0.5, 0.0, 0.5, 0.0]], dtype=torch.float64)
     highest = 1 - 2.0**-53
     uniforms = torch.tensor([0.0, 0.25, 0.5, highest], dtype=torch.float64)
-    places = draw(probabilities.expand(4, 5) / 3, uniforms)
+    places = sample_index(probabilities.expand(4, 5) / 3, uniforms)
     assert places.tolist() == [1, 1, 3, 3]
 
 

@@ -3,28 +3,32 @@
 import io
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 from regard.errors import RegardError
-from regard.looks import Look, from_arrays
 from regard.show import (
     draw,
+    draw_svg,
     head_grid,
     links,
     matrix,
-    picture_of,
     report,
-    shaded,
-    summary,
+    shaded_matrix,
     text_shading,
-    trace_of,
+    top_keys,
+    trace_from_looks,
 )
-from regard.show.colours import STOPS, colour, ink, luminance, rgb
-from regard.show.lettering import columns, fit, printable
-from regard.show.png import encode, from_svg
+from regard.show.colours import STOPS, colour, luminance, rgb, text_colour
+from regard.show.curves import Curve, Panel, curves_svg
+from regard.show.png import encode_png, png_from_svg
+from regard.show.text_width import display_width, printable, truncate
+from regard.trace.look import Look, from_arrays
 
 HOSTILE = ["</script>", "\x1b[31mred", "\u202eright", "a&b<c", "x" * 10_000, "😀", "\ud800", ""]
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -32,7 +36,7 @@ NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 def square(words, seed=0, **more):
     weights = np.random.default_rng(seed).dirichlet(np.ones(len(words)), len(words))
-    return Look(weights, tuple(words), tuple(words), asking="text", asked="text", **more)
+    return Look(weights, tuple(words), tuple(words), query_side="text", key_side="text", **more)
 
 
 def heads(layers=2, count=3):
@@ -42,7 +46,7 @@ def heads(layers=2, count=3):
         for layer in range(layers)
         for head in range(count)
     ]
-    return trace_of(*looks)
+    return trace_from_looks(*looks)
 
 
 def texts(svg):
@@ -51,58 +55,105 @@ def texts(svg):
 
 def test_terminal_shades_grow_with_the_weight():
     look = from_arrays([[0.0, 0.25, 0.5, 1.0]], ["q"], list("abcd"))
-    row = shaded(look).splitlines()[1]
+    row = shaded_matrix(look).splitlines()[1]
     shades = [c for c in row if c in "░▒▓█"]
     assert shades == ["░", "▒", "█"]
 
 
 def test_terminal_says_what_does_not_fit():
-    look = from_arrays(np.full((1, 40), 0.025), ["q"], [f"k{i}" for i in range(40)])
-    text = shaded(look, width=60)
+    look = from_arrays(np.full((1, 60), 1 / 60), ["q"], [f"k{i}" for i in range(60)])
+    text = shaded_matrix(look, width=60)
     assert all(len(line) <= 60 for line in text.splitlines())
     assert "more keys to the right" in text
+
+
+@pytest.mark.parametrize(("width", "blocks"), [(100, 1), (80, 1), (60, 2), (40, 4)])
+def test_terminal_shows_all_keys_of_a_sentence(width, blocks):
+    keys = [
+        "Paul",
+        "will",
+        "not",
+        "photograph",
+        "the",
+        "boring",
+        "book",
+        "next",
+        "week",
+        ".",
+        "<eos>",
+    ]
+    queries = ["Paul", "ne", "photographiera", "pas", "le", "livre", "ennuyeux"]
+    weights = np.eye(len(queries), len(keys))
+    text = shaded_matrix(from_arrays(weights, queries, keys), width)
+    assert "more keys" not in text
+    assert max(map(len, text.splitlines())) <= width
+    heads = [line.split() for line in text.splitlines() if line.startswith(" " * 10)]
+    assert len(heads) == blocks
+    shown = [head for line in heads for head in line]
+    assert len(shown) == len(keys)
+    assert all(key.startswith(head.rstrip("…")) for key, head in zip(keys, shown, strict=True))
+    assert text.count("█") == len(queries)
+
+
+def test_terminal_report_has_no_empty_lines_for_sides_without_a_text():
+    trace = trace_from_looks(from_arrays([[0.5, 0.5]], ["query 1"], ["good", "film"]))
+    queries = trace.looks[0].query_side
+    trace = replace(trace, sides=trace.sides | {queries: replace(trace.sides[queries], text="")})
+    assert f"{queries}:" not in report(trace)
+    assert "film" in report(trace)
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])
 def test_terminal_lines_fit_wide_letters(width):
     words = ["猫が好きです", "e\u0301tude", "ordinary", "한국어"]
-    for text in (shaded(square(words), width), summary(square(words), width)):
-        assert max(columns(line) for line in text.splitlines()) <= width
+    for text in (shaded_matrix(square(words), width), top_keys(square(words), width)):
+        assert max(display_width(line) for line in text.splitlines()) <= width
 
 
 def test_terminal_columns_stand_under_their_names():
-    head, row = shaded(from_arrays([[0.5, 0.5]], ["猫"], ["日本", "ab"])).splitlines()
-    assert columns(head) == columns(row)
+    head, row = shaded_matrix(from_arrays([[0.5, 0.5]], ["猫"], ["日本", "ab"])).splitlines()
+    assert display_width(head) == display_width(row)
 
 
 def test_terminal_colours_only_when_asked_for():
     look = square(["a", "b"])
-    assert "\x1b" not in shaded(look)
-    plain = re.sub(r"\x1b\[[\d;]*m", "", shaded(look, colour=True))
+    assert "\x1b" not in shaded_matrix(look)
+    plain = re.sub(r"\x1b\[[\d;]*m", "", shaded_matrix(look, colour=True))
     assert [line.split() for line in plain.splitlines()[1:]] == [
         [part for part in line.split() if part not in "░▒▓█"]
-        for line in shaded(look).splitlines()[1:]
+        for line in shaded_matrix(look).splitlines()[1:]
     ]
 
 
 def test_long_looks_become_their_largest_numbers():
     words = [f"w{i}" for i in range(300)]
-    text = report(trace_of(square(words)), 80)
-    assert all(columns(line) <= 80 for line in text.splitlines())
+    text = report(trace_from_looks(square(words)), 80)
+    assert all(display_width(line) <= 80 for line in text.splitlines())
     row = int(np.argmax(square(words).weights[17]))
     assert f"w{row} " in next(line for line in text.splitlines() if line.startswith("w17 "))
 
 
 def test_words_are_cut_by_columns():
-    assert fit("日本語です", 5) == "日本…"
+    assert truncate("日本語です", 5) == "日本…"
     assert printable("a\u202eb\x07\u2066c\u2028") == "abc"
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.text(st.characters(), min_size=1))
+@example("\ufffe\uffff")
+@example("\ud800\ufdd0\x00")
+def test_pictures_of_any_text_are_well_formed(word):
+    look = square([word, "a"])
+    for drawing in (matrix, links, text_shading):
+        ET.fromstring(drawing(look, title=word))
+    ET.fromstring(curves_svg([Panel(word, [Curve(word, [1.0], [2.0])])], word))
 
 
 @pytest.mark.parametrize("drawing", [matrix, links, text_shading])
 def test_hostile_words_are_only_text(drawing):
     look = square(HOSTILE)
-    assert "\x1b" not in shaded(look)
-    assert "\u202e" not in shaded(look)
+    assert "\x1b" not in shaded_matrix(look)
+    assert "\u202e" not in shaded_matrix(look)
     found = texts(drawing(look, title="</title><script>alert(1)</script>"))
     assert "</script>" in found
     assert "a&b<c" in found
@@ -121,7 +172,9 @@ def test_colours_darken_all_the_way():
 
 def test_numbers_on_cells_can_be_read():
     for share in np.linspace(0, 1, 101):
-        letters = np.array([int(ink(share)[i : i + 2], 16) for i in (1, 3, 5)], dtype=np.uint8)
+        letters = np.array(
+            [int(text_colour(share)[i : i + 2], 16) for i in (1, 3, 5)], dtype=np.uint8
+        )
         light, dark = sorted((luminance(rgb(share)), luminance(letters)), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5
 
@@ -158,13 +211,13 @@ def test_head_grid_has_one_picture_a_head():
 
 def test_encoded_pixels_are_read_by_pillow():
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
-    assert np.array_equal(np.asarray(Image.open(io.BytesIO(encode(pixels)))), pixels)
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(encode_png(pixels)))), pixels)
 
 
 @pytest.mark.parametrize("picture", ["matrix", "links", "text", "heads"])
 def test_png_has_the_colours_and_letters_of_the_svg(picture):
     trace = heads()
-    svg = picture_of(trace, picture)
+    svg = draw_svg(trace, picture)
     image = Image.open(io.BytesIO(draw(trace, "png", picture=picture))).convert("RGB")
     root = ET.fromstring(svg)
     assert image.size == (2 * int(root.get("width")), 2 * int(root.get("height")))
@@ -181,25 +234,25 @@ def test_png_without_fonts_is_refused(monkeypatch):
         resvg_py, "svg_to_bytes", lambda **o: draw_plain(**o, skip_system_fonts=True)
     )
     with pytest.raises(RegardError, match="no font is installed"):
-        from_svg(matrix(square(["a", "b"])))
+        png_from_svg(matrix(square(["a", "b"])))
 
 
 def test_looks_are_chosen_by_name_layer_and_head():
     trace = heads()
     last = [look.weights for look in trace.looks if look.layer == 1]
-    found = texts(picture_of(trace, "matrix"))
+    found = texts(draw_svg(trace, "matrix"))
     assert "encoder.self · layer 1 · mean of 3 heads" in found
     assert f"{np.mean(last, axis=0)[0, 0]:.2f}" in found
-    largest = texts(picture_of(trace, aggregate="max", layer=0))
+    largest = texts(draw_svg(trace, aggregate="max", layer=0))
     assert "encoder.self · layer 0 · max of 3 heads" in largest
     with pytest.raises(RegardError, match=r"did you mean 'encoder\.self'"):
-        picture_of(trace, name="encoder.sefl")
+        draw_svg(trace, name="encoder.sefl")
     with pytest.raises(RegardError, match=r"has no layer 7: expected one of \[0, 1\]"):
-        picture_of(trace, layer=7)
+        draw_svg(trace, layer=7)
     with pytest.raises(RegardError, match="has no head 5"):
-        picture_of(trace, head=5)
+        draw_svg(trace, head=5)
     with pytest.raises(RegardError, match="did you mean 'links'"):
-        picture_of(trace, "link")
+        draw_svg(trace, "link")
 
 
 def test_sizes_must_fit():

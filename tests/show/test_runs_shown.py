@@ -1,7 +1,6 @@
 """Trained runs on every surface: what `regard show` makes of a folder and a text."""
 
 import json
-import sys
 from pathlib import Path
 
 import jsonschema
@@ -10,9 +9,7 @@ import pytest
 import regard
 from regard.cli import main
 from regard.trace import Trace
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
-from tiny import OPTIONS, write_data
+from tests.training.tiny import OPTIONS, write_data
 
 TASKS = ("translation", "language", "classify", "tag")
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/trace.schema.json").read_text("utf-8"))
@@ -36,7 +33,7 @@ def test_a_run_is_shown_on_every_surface(task, folders, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "film" in printed
     attends = task != "tag"  # the tiny tagger is recurrent, without attention
-    assert ("Weights show where it looked" in printed) == attends
+    assert ("Weights show where the model looked" in printed) == attends
     for ending in ("html", "svg", "png", "json"):
         found = main([*begin, "--to", str(tmp_path / f"out.{ending}")])
         assert found == (0 if attends or ending in ("html", "json") else 2)
@@ -53,4 +50,4 @@ def test_a_translation_can_be_given(folders, capsys):
     assert main([*begin, "--target", "ein haus"]) == 0
     assert "ein haus" in capsys.readouterr().out
     assert main(["show", str(folders["tag"]), "--text", "a", "--target", "b"]) == 2
-    assert "a target needs a translation" in capsys.readouterr().err
+    assert "a target does not apply to tag runs" in capsys.readouterr().err

@@ -4,7 +4,6 @@ import io
 import json
 import math
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,21 +15,22 @@ from hypothesis import strategies as st
 import regard
 from regard.check import Inputs
 from regard.cli import main
+from regard.corpora import write_corpus
+from regard.corpora.algorithms import ALGORITHMS
 from regard.data import Pair
-from regard.data.builtin import KINDS, write
 from regard.errors import RegardError
-from regard.inference.runs import train_run
-from regard.models import Machine, MachineConfig
-from regard.tasks.algorithm import BATCHES, BLANK, END, Algorithm, AlgorithmData, check
+from regard.models import AlgorithmConfig, AlgorithmModel
+from regard.tasks.algorithm.task import BLANK, END, EPOCH_BATCHES, Algorithm, check
+from regard.tasks.algorithm.task_options import AlgorithmData
+from regard.tasks.algorithm.trace import trace_problem
 from regard.tasks.task import Task
 from regard.trace import Trace
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
-from tiny import assert_same, everything
+from regard.training.run import train_run
+from tests.training.tiny import assert_same, everything
 
 MODELS = ("memory", "recurrent", "transformer")
 HEADS = {"memory.read": 2, "memory.write": 1}
-SMALL = MachineConfig(width=8, heads=2, layers=1, slots=7, slot_width=5)
+SMALL = AlgorithmConfig(width=8, heads=2, layers=1, slots=7, slot_width=5)
 TINY = {"width": 8, "heads": 2, "layers": 1, "slots": 12, "slot_width": 5, "longest": 3}
 TINY |= {"batch_tokens": 40, "warmup": 2, "evaluate_every": 3, "save_every": 2}
 
@@ -38,7 +38,7 @@ TINY |= {"batch_tokens": 40, "warmup": 2, "evaluate_every": 3, "save_every": 2}
 def task(kind: str = "copy", **options) -> Algorithm:
     names = ("shortest", "longest", "symbols", "growth")
     data = {name: options.pop(name) for name in names if name in options}
-    config = MachineConfig(**(vars(SMALL) | options))
+    config = AlgorithmConfig(**(vars(SMALL) | options))
     return Algorithm(config, AlgorithmData(kind, **data))
 
 
@@ -51,7 +51,7 @@ def solved(kind: str, source: list[str]) -> list[str]:
     return ways[kind](source)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALGORITHMS)
 def test_a_batch_asks_for_the_right_answers(kind):
     one = task(kind, longest=5, growth=9.0)
     assert isinstance(one, Task)
@@ -76,7 +76,7 @@ def test_a_batch_asks_for_the_right_answers(kind):
 def test_problems_are_a_function_of_seed_and_epoch(seed, epoch):
     one, other = task(), task()
     plans = one.plan(60, seed, epoch), other.plan(60, seed, epoch)
-    assert len(plans[0]) == BATCHES
+    assert len(plans[0]) == EPOCH_BATCHES
     assert all(np.array_equal(*pair) for pair in zip(*plans, strict=True))
     last = [plan[-1] for plan in plans]
     assert torch.equal(one.batch(last[0]).symbols, other.batch(last[1]).symbols)
@@ -90,7 +90,7 @@ def test_lengths_grow_to_the_longest_and_no_further():
     assert found == [{1, 2}, {1, 2, 3, 4}, set(range(1, 7)), set(range(1, 7))]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALGORITHMS)
 def test_tests_go_to_the_double_length_and_training_never_sees_them(kind):
     one = task(kind, longest=4)
     sizes = [one._size(pair.source) for pair in one.problems(60)]
@@ -118,7 +118,7 @@ def test_the_loss_is_that_of_a_loop(model):
     assert float(found.total.detach()) == pytest.approx(expected, rel=1e-5)
 
 
-def said(one: Algorithm, machine: Machine, source: str) -> str:
+def said(one: Algorithm, machine: AlgorithmModel, source: str) -> str:
     """The answer to one problem by itself, a symbol at a time."""
     names = one.data.names()
     given_ = [names.index(symbol) for symbol in source.split()]
@@ -141,7 +141,7 @@ def test_an_answer_is_the_same_alone_and_in_company(kind, model):
     found = one.predict(machine, texts)
     assert [answer.output for answer in found] == [said(one, machine, text) for text in texts]
     assert all(answer.details["log_probability"] <= 0 for answer in found)
-    assert not any(answer.cut for answer in found)
+    assert not any(answer.truncated for answer in found)
 
 
 def test_metrics_are_counted_by_hand(monkeypatch):
@@ -150,7 +150,7 @@ def test_metrics_are_counted_by_hand(monkeypatch):
     outputs = ["1", "1", "5 6 8", "1 2 3 4 5"]
     answers = [([one.data.names().index(s) for s in o.split()], -1.0) for o in outputs]
     monkeypatch.setattr(Algorithm, "_answers", lambda *_: answers)
-    found = one.score(torch.nn.Identity(), pairs)
+    found = one.evaluate(one.build(), pairs)
     values = {name: value.value for name, value in found.metrics.items()}
     assert values == {
         "exact_match": 0.25,
@@ -196,7 +196,8 @@ def test_weights_have_a_row_a_step_and_change_nothing(model, names):
 def test_a_trace_shows_where_the_heads_were():
     one = task("recall", longest=2)
     machine = one.build().eval()
-    found = one.trace(machine, "a 1 b 2 ? a")
+    with torch.no_grad():
+        found = trace_problem(one, machine, "a 1 b 2 ? a")
     assert [token.text for token in found.sides["steps"].tokens][4:] == ["?", "a", "_", "_"]
     assert [(look.name, look.weights.shape) for look in found.looks] == [
         ("memory.read", (8, 7)),
@@ -261,13 +262,13 @@ def test_every_model_learns_a_few_problems_by_heart(model):
         loss.total.backward()
         torch.nn.utils.clip_grad_norm_(machine.parameters(), 1.0)
         optimizer.step()
-    found = one.score(machine.eval(), pairs)
+    found = one.evaluate(machine.eval(), pairs)
     assert found.metrics["exact_match"].value == 1
     assert found.samples[0].predicted == "3 1 4"
 
 
 def test_a_memory_learns_the_algorithm_and_not_the_lengths():
-    one = Algorithm(MachineConfig(slots=20), AlgorithmData("copy", longest=4, symbols=10))
+    one = Algorithm(AlgorithmConfig(slots=20), AlgorithmData("copy", longest=4, symbols=10))
     machine = one.build()
     optimizer = torch.optim.Adam(machine.parameters(), lr=1e-2)
     for examples in [batch for epoch in range(3) for batch in one.plan(256, 1, epoch)]:
@@ -278,7 +279,7 @@ def test_a_memory_learns_the_algorithm_and_not_the_lengths():
         optimizer.step()
         if float(loss.total.detach()) < 0.01 * len(examples):
             break
-    found = one.score(machine.eval(), one.problems(200)).metrics
+    found = one.evaluate(machine.eval(), one.problems(200)).metrics
     assert found["exact_match_trained"].value >= 0.97
     assert found["exact_match_longer"].value >= 0.9
 
@@ -300,7 +301,7 @@ def test_a_run_is_loaded_with_the_same_answers(run):
 
 
 def test_a_file_of_problems_is_evaluated(run, tmp_path, capsys):
-    written = write("algorithm", tmp_path / "corpus", 100, kind="reverse")
+    written = write_corpus("algorithms", tmp_path / "corpus", 100, kind="reverse")
     (test,) = written.files["test"]
     found = run.evaluate(str(test))
     assert len(found.lines) == written.counts["test"]
@@ -323,7 +324,7 @@ def test_what_is_too_long_is_cut_and_told(run):
     longest = run.task.config.max_length
     found = run.predict(["1 " * 255, "1 " * 256])
     assert longest == 512
-    assert [one.cut for one in found] == [False, True]
+    assert [one.truncated for one in found] == [False, True]
     assert found[0].output == found[1].output
 
 
@@ -350,7 +351,7 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(model, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"kind": "copi"}, "unknown kind 'copi': did you mean 'copy'?"),
+        ({"kind": "copi"}, "'copi': did you mean 'copy'?"),
         ({"model": "memroy"}, "did you mean 'memory'?"),
         ({"controller": "lsmt"}, "did you mean 'lstm'?"),
         ({"addressing": "ntn"}, "did you mean 'ntm'?"),
@@ -379,4 +380,4 @@ def test_what_is_no_symbol_is_told(run):
 
 
 def test_a_memory_need_not_hold_the_double_length():
-    check(AlgorithmData(longest=10), MachineConfig(slots=10))
+    check(AlgorithmData(longest=10), AlgorithmConfig(slots=10))

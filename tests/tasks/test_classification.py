@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,8 @@ from sklearn.metrics import f1_score
 
 import regard
 from regard.cli import main
-from regard.training.checkpoints import read_tensors
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tasks_data import write
+from regard.training.tensor_files import read_tensors
+from tests.tasks.tasks_data import write
 
 SMALL = ["--width", "8", "--steps", "2", "--average", "1", "--dropout", "0"]
 LEARNT = ["--patience", "99", "--learning-rate", "0.03", "--warmup", "1"]
@@ -148,7 +145,7 @@ def test_several_labels(tmp_path, capsys):
 def test_several_labels_in_fasttext_lines_lists_and_with_another_separator(tmp_path):
     (tmp_path / "a.txt").write_text("__label__x __label__y good\n__label__x bad\n" * 6)
     run = trained(tmp_path, [str(tmp_path / "a.txt")], "--several", "--separator", " + ")
-    assert regard.load(run).task._written(("x", "y")) == "x + y"
+    assert regard.load(run).task._join(("x", "y")) == "x + y"
     rows = [{"text": f"t {i}", "labels": ["x", "y"][: i % 3]} for i in range(9)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "none").mkdir()
@@ -156,8 +153,10 @@ def test_several_labels_in_fasttext_lines_lists_and_with_another_separator(tmp_p
 
 
 def test_the_loss_of_several_labels_is_that_of_each(tmp_path):
-    run = regard.load(trained(tmp_path, write(tmp_path, "several"), "--several", "--forget", "0"))
-    from regard.tasks.parts import with_corpora
+    run = regard.load(
+        trained(tmp_path, write(tmp_path, "several"), "--several", "--word-dropout", "0")
+    )
+    from regard.tasks.shared.splits import with_corpora
 
     task = with_corpora(run.task, run.folder.data)
     batch = task.batch(np.arange(5))
@@ -173,9 +172,7 @@ def test_the_loss_of_several_labels_is_that_of_each(tmp_path):
 def test_several_labels_need_the_option(tmp_path, capsys):
     (tmp_path / "a.txt").write_text("__label__x __label__y good\n__label__x bad\n" * 6)
     assert main(["train", "classify", "--data", str(tmp_path / "a.txt"), *SMALL]) == 2
-    assert "a.txt:1: 2 labels; this task expects one a text, or --several" in (
-        capsys.readouterr().err
-    )
+    assert "a.txt:1: 2 labels: expected one per text, or --several" in (capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
@@ -213,15 +210,15 @@ def test_word_vectors_from_a_file(name, frozen, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--freeze"], "option freeze: expected with vectors"),
+        (["--freeze"], "--freeze: requires vectors"),
         (
             ["--vectors", "{v}", "--tokenizer", "bpe"],
-            "option vectors: expected with tokenizer word",
+            "--vectors: requires tokenizer word",
         ),
         (["--vectors", "nowhere.txt"], "nowhere.txt: no such file"),
         (["--vectors", "{other}"], "other.txt: has none of the 11 words of the data"),
         (["--vectors", "{v}", "--word-size", "7"], "have 4 numbers, not 7"),
-        (["--separator", ""], "option separator: expected a text"),
+        (["--separator", ""], "--separator: expected a text"),
         (["--pooling", "sum", "--normalize", "sparsmax"], "did you mean 'sparsemax'"),
         (["--pooling", "sum", "--encoder", "none", "--cell", "gruu"], "did you mean 'gru'"),
         (["--pooling", "sum", "--attention", "adittive"], "did you mean 'additive'"),
@@ -242,14 +239,14 @@ def test_options_that_do_not_go_together(options, words, tmp_path, capsys):
 def test_a_first_line_that_may_name_columns_is_said(tmp_path, capsys):
     rows = [f"text number {i}\t{'good' if i % 2 else 'bad'}" for i in range(20)]
     path = tmp_path / "tweets.tsv"
-    path.write_text("\n".join(["Tweet Text\tairline_sentiment", *rows]) + "\n")
+    path.write_text("\n".join(["Zitat\tStimmung", *rows]) + "\n")
     trained(tmp_path, [str(path)])
     said = capsys.readouterr().err
     assert "21 read, 21 kept" in said
     assert f"{path}:1 counts as an example, though no other has its label" in said
-    assert "say so with --label 'airline_sentiment'" in said
+    assert "name the column with --label 'Stimmung'" in said
     command = ["train", "classify", "--data", str(path), *SMALL, "--out", str(tmp_path / "named")]
-    assert main([*command, "--label", "airline_sentiment"]) == 0
+    assert main([*command, "--label", "Stimmung"]) == 0
     said = capsys.readouterr().err
     assert "20 read, 20 kept" in said
     assert "counts as an example" not in said

@@ -1,6 +1,5 @@
 """Every task with every model, score and structure: it learns, is saved, loaded, used, checked."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from regard.check import Inputs, check
-from regard.inference.runs import configs
 from regard.models import Classifier, LanguageModel, Tagger, Translator
-from regard.tasks.kinds import KINDS
-from regard.tasks.parts import with_corpora
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tasks_data import write
+from regard.tasks.registry import TASKS
+from regard.tasks.shared.splits import with_corpora
+from regard.training.run import make_configs
+from tests.tasks.tasks_data import write
 
 pytestmark = pytest.mark.usefixtures("shapes_unchecked")
 
@@ -39,6 +36,11 @@ TRANSLATION: list[Options] = [
     *({"local": way, "order": order} for way in "mp" for order in ("bahdanau", "luong")),
     *({"encoder": "transformer", "layers": 1, "attention": score} for score in ("dot", "none")),
     *({"decoder": "transformer", "layers": 1, "cell": cell} for cell in CELLS),
+    *(
+        {"encoder": encoder, "decoder": decoder, "layers": 1}
+        for encoder in ("none", "self")
+        for decoder in ("recurrent", "transformer")
+    ),
     {**FORMER, "experts": 3},
     {**FORMER, "experts": 3, "top_k": 1},
     {**FORMER, "norm": "post", "layers": 2},
@@ -124,7 +126,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, 
         given = {"data": write(folder, kind), **options}
         if options.get("condition") == "v.npy":
             given["condition"] = str(folder / "v.npy")
-        KINDS[task].prepare(configs(task, given)[0], folder, 1)
+        TASKS[task].prepare(make_configs(TASKS[task], given)[0], folder, 1)
         made[kind] = folder, given
     return made
 
@@ -135,8 +137,8 @@ def task_of(kind: str, options: Options, prepared: Any, **more: Any) -> Any:
     known = {**given, **SMALL, **options, **more}
     if "window" not in options and name == "language":
         known["window"] = 4
-    data, model, _ = configs(name, known)
-    return with_corpora(KINDS[name].load(data, model, folder), folder)
+    data, model, _ = make_configs(TASKS[name], known)
+    return with_corpora(TASKS[name].load(data, model, folder), folder)
 
 
 def learn(task: Any, model: nn.Module, steps: int, rate: float) -> list[float]:
@@ -181,7 +183,7 @@ def test_it_learns_and_is_saved_loaded_and_used(
     again = task.build().eval()
     again.load_state_dict(load_file(tmp_path / "model.safetensors"))
     texts = asked(kind, prepared)
-    more = {"language": {"limit": 4}, "translation": {"beam": 2}}.get(COMBINATIONS[kind][0], {})
+    more = {"language": {"tokens": 4}, "translation": {"beam": 2}}.get(COMBINATIONS[kind][0], {})
     found = task.predict(model, texts, **more)
     assert len(found) == len(texts)
     assert found == task.predict(again, texts, **more)
@@ -195,7 +197,7 @@ def test_regard_check_finds_nothing(kind: str, options: Options, prepared: Any) 
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))  # what begins at zero hides much
-    skip = ["sight", "weights sum"] if options.get("local") else []
+    skip = ["receptive field", "weights sum"] if options.get("local") else []
     check(model, lambda b, g: inputs_for(model, b, g), call, skip=skip).raise_if_failed()
 
 

@@ -1,14 +1,11 @@
 """`hf:` sources: data sets on disk, read by the `datasets` package itself, without a network."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from regard.cli import main
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tasks_data import write
+from tests.tasks.tasks_data import write
 
 datasets = pytest.importorskip("datasets", reason="the datasets package is not installed")
 pytestmark = pytest.mark.filterwarnings("default")  # of the package's own
@@ -49,7 +46,7 @@ def test_nested_pairs_of_json_lines(tmp_path, capsys):
 def test_a_set_that_is_not_there(tmp_path, capsys):
     assert main(["train", "classify", "--data", f"hf:{tmp_path}/nothing", *SMALL]) == 2
     error = capsys.readouterr().err
-    assert "the data set cannot be loaded" in error
+    assert "cannot load the data set" in error
     assert error.count("\n") == 1
 
 
@@ -73,5 +70,5 @@ def test_a_set_that_is_not_there_is_one_line(tmp_path, capsys, monkeypatch):
         logging.getLogger("huggingface_hub").removeHandler(handler)
     assert not shown
     error = capsys.readouterr().err
-    assert error.startswith("regard: hf:nowhere: the data set cannot be loaded (cannot be reached)")
+    assert error.startswith("regard: hf:nowhere: cannot load the data set (cannot be reached)")
     assert error.count("\n") == 1

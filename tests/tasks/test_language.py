@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +11,9 @@ import torch
 import regard
 from regard.cli import main
 from regard.data.corpus import Corpus
-from regard.data.tokenizer import EOS
-from regard.training.checkpoints import read_tensors
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tasks_data import write
+from regard.data.tokenizers.tokenizer import EOS
+from regard.training.tensor_files import read_tensors
+from tests.tasks.tasks_data import write
 
 SMALL = ["--width", "16", "--steps", "2", "--average", "1", "--dropout", "0", "--tokenizer", "word"]
 LEARNT = ["--steps", "200", "--patience", "99", "--batch-tokens", "30"]
@@ -34,13 +31,13 @@ def test_texts_are_written_from_a_label(model, tmp_path, capsys):
     data = write(tmp_path, "condition")
     options = ["--model", model, "--layers", "1", "--condition", "label", "--valid", *data]
     run = trained(tmp_path, data, *options, *LEARNT)
-    assert "texts from 2 labels" in capsys.readouterr().err
+    assert "labels: 2 (" in capsys.readouterr().err
     loaded = regard.load(run)
     for label, word in (("pos", "good"), ("neg", "bad")):
         for seed in range(3):
-            (text,) = loaded([label], limit=20, seed=seed)
+            (text,) = loaded([label], tokens=20, seed=seed)
             assert text.endswith(word), text
-            (text,) = loaded([f"{label}\tthe film"], limit=20, seed=seed)
+            (text,) = loaded([f"{label}\tthe film"], tokens=20, seed=seed)
             assert text.startswith("the film")
     (tmp_path / "in.txt").write_text("pos\nneg\tthe plot\n")
     assert main(["predict", str(run), "--input", str(tmp_path / "in.txt")]) == 0
@@ -86,10 +83,10 @@ def test_texts_are_written_from_a_vector(tmp_path, capsys):
     assert "texts from vectors of 2 numbers" in capsys.readouterr().err
     loaded = regard.load(run)
     given = [np.array([1.0, 0.5]), f"{vectors}[0]", f"{vectors}[1]\tthe film"]
-    texts = [found.output for found in loaded.task.predict(loaded.model, given, limit=20)]
+    texts = [found.output for found in loaded.task.predict(loaded.model, given, tokens=20)]
     assert [text.split()[-1] for text in texts] == ["good", "bad", "good"]
     assert main(["evaluate", str(run), "--data", *data, vectors]) == 0
-    assert "perplexity_per_word" in capsys.readouterr().out
+    assert "perplexity per word" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -98,12 +95,15 @@ def test_texts_are_written_from_a_vector(tmp_path, capsys):
         (["--data", "{text}", "--condition", "label"], "plain text has no column 'label'"),
         (["--data", "{table}", "--condition", "lable"], "did you mean 'label'?"),
         (["--data", "{text}", "--condition", "{short}"], "short.npy: no vector for"),
-        (["--data", "{text}", "--condition", "{v}", "--valid", "{other}"], "no vectors to go with"),
+        (
+            ["--data", "{text}", "--condition", "{v}", "--valid", "{other}"],
+            "no vectors for this file",
+        ),
         (["--data", "{text}", "--condition", "{cube}"], "cube.npy: shape [24, 1, 2]"),
-        (["--condition", "label"], "option condition: expected with data"),
+        (["--condition", "label"], "--condition: requires data"),
         (
             ["--vectors", "{v}", "--tokenizer", "bpe"],
-            "option vectors: expected with tokenizer word",
+            "--vectors: requires tokenizer word",
         ),
         (["--data", "{text}", "--normalize", "sofmax"], "did you mean 'softmax'"),
         (["--data", "{text}", "--model", "transformer", "--cell", "gruu"], "did you mean 'gru'"),
@@ -135,13 +135,13 @@ def test_word_vectors_of_another_size_than_the_states(tied, tmp_path, capsys):
     film = regard.load(run).task.tokenizer.ids(["film"])[0][0]
     table = read_tensors(run / "model.safetensors")[0]["embedding.words.weight"]
     torch.testing.assert_close(table[film] * 3**0.5, torch.tensor([1.0, 2.0, 3.0]))
-    assert len(regard.load(run)(["the film"], limit=3)) == 1
+    assert len(regard.load(run)(["the film"], tokens=3)) == 1
 
 
 def test_running_text_is_cut_once_to_validate_with_its_end(tmp_path, capsys):
     lines = [f"line {number} of a long story" for number in range(60)]
     (tmp_path / "text.txt").write_text("\n".join(lines))
     run = trained(tmp_path, [str(tmp_path / "text.txt")])
-    assert "the last 3 lines were set aside for validation" in capsys.readouterr().err
+    assert "the last 3 lines were held out for validation" in capsys.readouterr().err
     assert list(Corpus(run / "data" / "train.arrow").column("text")) == lines[:57]
     assert list(Corpus(run / "data" / "valid.arrow").column("text")) == lines[57:]

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from regard.tasks import losses
+from regard.tasks.shared import losses
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

@@ -1,6 +1,5 @@
 """A handful of examples learnt by heart, by one of each kind of model."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from regard.inference.runs import configs
-from regard.tasks.kinds import KINDS
-from regard.tasks.parts import with_corpora
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tasks_data import write
+from regard.tasks.registry import TASKS
+from regard.tasks.shared.splits import with_corpora
+from regard.training.run import make_configs
+from tests.tasks.tasks_data import write
 
 pytestmark = pytest.mark.usefixtures("shapes_unchecked")
 
@@ -50,10 +47,10 @@ def test_the_loss_goes_to_nothing(kind: str, options: dict[str, Any], tmp_path: 
     name = {"several": "classify"}.get(kind, kind.split()[0])
     given = {"data": write(tmp_path, kind), **OPTIONS[name], **SMALL, **options}
     given |= {"several": True} if kind == "several" else {}
-    given |= {"forget": 0.0} if name in ("classify", "tag") else {}
-    data, config, _ = configs(name, given)
-    KINDS[name].prepare(data, tmp_path, 1)
-    task: Any = with_corpora(KINDS[name].load(data, config, tmp_path), tmp_path)
+    given |= {"word_dropout": 0.0} if name in ("classify", "tag") else {}
+    data, config, _ = make_configs(TASKS[name], given)
+    TASKS[name].prepare(data, tmp_path, 1)
+    task: Any = with_corpora(TASKS[name].load(data, config, tmp_path), tmp_path)
     model = task.build()
     batch = task.batch(task.plan(9 if name == "language" else 40, 1, 0)[0])
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -14,10 +13,8 @@ import regard
 from regard.cli import main
 from regard.errors import RegardError
 from regard.models import Tagger, TaggerConfig
-from regard.training.checkpoints import read_tensors
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tasks_data import write
+from regard.training.tensor_files import read_tensors
+from tests.tasks.tasks_data import write
 
 SMALL = ["--width", "8", "--steps", "2", "--average", "1", "--dropout", "0"]
 
@@ -127,7 +124,7 @@ def test_word_vectors_stay_frozen(tmp_path):
         (["--normalize", "sparsmax"], "did you mean 'sparsemax'"),
         (["--attention", "scaled"], "did you mean 'scaled_dot'"),
         (["--encoder", "self", "--cell", "lsmt"], "did you mean 'lstm'"),
-        (["--freeze"], "option freeze: expected with vectors"),
+        (["--freeze"], "--freeze: requires vectors"),
     ],
 )
 def test_names_are_checked_even_where_unused(options, words, tmp_path, capsys):

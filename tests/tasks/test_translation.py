@@ -1,17 +1,12 @@
 """Translation from the command line, with each order of steps and each kind of model."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import regard
 from regard.cli import main
-from regard.tasks.parts import with_corpora
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tasks_data import write
+from regard.tasks.shared.splits import with_corpora
+from tests.tasks.tasks_data import write
 
 SMALL = ["--width", "8", "--steps", "2", "--average", "1", "--max-tokens", "40", "--tokenizer"]
 
@@ -33,7 +28,7 @@ def test_it_is_trained_evaluated_and_used(options, tmp_path, capsys):
     assert main(command) == 0
     capsys.readouterr()
     assert main(["evaluate", out, "--data", *data, "--beam", "2"]) == 0
-    assert capsys.readouterr().out.startswith("bleu")
+    assert capsys.readouterr().out.startswith("BLEU")
     assert len(regard.load(out)(["the film is good", "", "the end"], beam=1)) == 3
 
 
@@ -43,9 +38,9 @@ def test_a_run_of_one_task_goes_on_where_it_stopped(tmp_path, capsys):
     command = ["train", "translation", "--data", *data, *SMALL, "word", "--out", out]
     assert main(command) == 0
     assert main(command) == 0
-    assert "going on with the run" in capsys.readouterr().err
+    assert "resuming the run" in capsys.readouterr().err
     assert main([*command[:-2], "--attention", "dot", "--out", out]) == 2
-    assert "holds another run (its attention is " in capsys.readouterr().err
+    assert "already contains a different run (its attention is " in capsys.readouterr().err
 
 
 def test_the_balance_of_experts_is_a_small_part_of_the_loss(tmp_path):

@@ -1,6 +1,1 @@
 """The tiny runs are shared by these tests."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from regard.inference import train_run
+from regard.training.run import train_run
 
 
 def train_all(listed: Path) -> None:

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny import OPTIONS, write_data
 
 from regard import RegardError
-from regard.inference import train_run
 from regard.training import TrainingConfig
-from regard.training.schedule import learning_rate
+from regard.training.learning_rate import learning_rate
+from regard.training.metrics_log import saved_weights
+from regard.training.run import train_run
+from tests.training.tiny import OPTIONS, write_data
 
 
 @pytest.mark.parametrize(
@@ -43,19 +44,29 @@ def test_no_warmup_begins_at_the_top():
         assert learning_rate(config, 0, 0.0, 0) == 2.0
 
 
+@pytest.mark.usefixtures("shapes_unchecked")
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"steps": 0}, "option steps: expected 1 or more, got 0"),
+        ({"steps": 0}, "option steps: expected 1 or more and at most 1000000000000, got 0"),
         ({"accumulate": 0}, "option accumulate: expected 1 or more"),
         ({"save_every": 0}, "option save_every: expected 1 or more"),
-        ({"evaluate_every": -1}, "option evaluate_every: expected 1 or more, got -1"),
-        ({"learning_rate": math.nan}, "option learning_rate: expected 0 or more, got nan"),
+        ({"evaluate_every": -1}, "option evaluate_every: expected 1 or more"),
+        (
+            {"learning_rate": math.nan},
+            "option learning_rate: expected a finite number, 0 or more, got nan",
+        ),
         ({"clip": 0.0}, "option clip: expected more than 0"),
         ({"minutes": 0.0}, "option minutes: expected more than 0, got 0.0"),
         ({"minutes": math.nan}, "option minutes: expected more than 0, got nan"),
-        ({"label_smoothing": 1.0}, "option label_smoothing: expected less than 1"),
-        ({"schedule": "cosin"}, "unknown schedule 'cosin': did you mean 'cosine'"),
+        (
+            {"label_smoothing": 1.0},
+            "option label_smoothing: expected 0 or more and less than 1, got 1.0",
+        ),
+        (
+            {"schedule": "cosin"},
+            "inverse_root or plateau, got 'cosin': did you mean 'cosine'",
+        ),
         ({"schedule": "cosine"}, "cosine needs a budget: epochs, steps or minutes"),
     ],
 )
@@ -64,13 +75,13 @@ def test_values_that_make_no_sense_are_named(options, words):
         TrainingConfig(**options)
 
 
-def run(tmp_path, name, task="classify", **options):
+def run(tmp_path, name, task="classify", log=lambda line: None, **options):
     """Train, and return what was reported and written."""
     data = write_data(tmp_path, task)
     seen = []
     out = tmp_path / name
     given = {"data": data, **OPTIONS[task], "dropout": 0.0, **options}
-    train_run(task, given, out, report=seen.append)
+    train_run(task, given, out, report=seen.append, log=log)
     return seen, out
 
 
@@ -85,7 +96,7 @@ def test_cosine_comes_down_with_the_minutes(tmp_path):
 
 def test_accumulated_batches_make_the_step_of_one(tmp_path):
     """As many batches as an epoch has make the gradient of all examples at once."""
-    alike = {"steps": 1, "average": 1, "learning_rate": 0.1, "forget": 0.0}
+    alike = {"steps": 1, "average": 1, "learning_rate": 0.1, "word_dropout": 0.0}
     many, first = run(tmp_path, "many", accumulate=1000, batch_tokens=20, **alike)
     one, second = run(tmp_path, "one", accumulate=1, batch_tokens=100_000, **alike)
     assert many[0].position.batch > 5
@@ -108,23 +119,36 @@ def test_long_gradients_are_clipped_and_their_length_is_logged(tmp_path):
     assert length == pytest.approx(1e-3, rel=1e-3)
 
 
-def test_the_average_is_the_mean_of_the_best_checkpoints(tmp_path, monkeypatch):
-    _, out = run(tmp_path, "averaged", average=3, learning_rate=0.05)
+@pytest.mark.parametrize("learning_rate", [0.05, 0.5])
+def test_the_average_is_the_mean_of_the_best_checkpoints(tmp_path, learning_rate):
+    said = []
+    options = {"average": 3, "learning_rate": learning_rate}
+    _, out = run(tmp_path, "averaged", log=said.append, **options)
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    last, looks = lines[-1], lines[:-1]
-    best = max(line["metrics"]["accuracy"]["value"] for line in looks)
+    last, validations = lines[-1], lines[:-1]
+    best = max(line["metrics"]["accuracy"]["value"] for line in validations)
     assert len(last["averaged"]) == 3
     parts = [load_file(out / "checkpoints" / name) for name in last["averaged"]]
     model = load_file(out / "model.safetensors")
-    if last["metrics"]["accuracy"]["value"] > best:
+    assert last["kept"] == (last["metrics"]["accuracy"]["value"] > best)
+    saved = saved_weights(lines)
+    if last["kept"]:
+        assert saved == last
         expected = {k: np.mean([p[k].double().numpy() for p in parts], axis=0) for k in model}
         for name, tensor in model.items():
             torch.testing.assert_close(
                 tensor.double().numpy(), expected[name], rtol=1e-5, atol=1e-7
             )
-    scores = {line["step"]: line["metrics"]["accuracy"]["value"] for line in looks}
-    kept = [scores[int(name.removeprefix("step-").split(".")[0])] for name in last["averaged"]]
-    assert sorted(kept) == sorted(scores.values())[-3:]
+    else:
+        assert saved["metrics"]["accuracy"]["value"] == best
+        single = load_file(out / "checkpoints" / f"step-{saved['step']}.safetensors")
+        assert all(torch.equal(model[name], single[name]) for name in model)
+    value = f"{100 * last['metrics']['accuracy']['value']:.1f} %"
+    end = "better, kept" if last["kept"] else "not better, left out"
+    assert said[-1] == f"average of the best 3: accuracy {value}, {end}"
+    accuracies = {line["step"]: line["metrics"]["accuracy"]["value"] for line in validations}
+    kept = [accuracies[int(name.removeprefix("step-").split(".")[0])] for name in last["averaged"]]
+    assert sorted(kept) == sorted(accuracies.values())[-3:]
 
 
 def test_training_leaves_the_random_numbers_of_the_caller_alone(tmp_path):

@@ -1,4 +1,4 @@
-"""Whatever ends a run, and whenever: the same command goes on and ends at the same weights."""
+"""Whatever ends a run, and whenever: the same command resumes it and ends at the same weights."""
 
 import os
 import random
@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny import OPTIONS, assert_same, everything, write_data
 
-from regard.inference import load, train_run
+from regard.inference import load
+from regard.training.run import train_run
+from tests.training.tiny import OPTIONS, assert_same, everything, write_data
 
 
 def command(task, data, out, options=None):
@@ -53,7 +54,7 @@ def states(out):
 
 
 @pytest.mark.parametrize("task", ["classify", "language"])
-def test_a_killed_command_goes_on_to_the_same_weights(task, tmp_path):
+def test_a_killed_command_resumes_to_the_same_weights(task, tmp_path):
     data, expected = uninterrupted(task, tmp_path)
     out = tmp_path / "killed"
     process = start(command(task, data, out))
@@ -82,7 +83,7 @@ def forked(task, options, out):
 
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "2"))
-"""How often each task is killed and goes on to its end, at other moments each time."""
+"""How often each task is killed and resumed, at other moments each time."""
 LONGER = {"steps": 60, "patience": 6, "learning_rate": 0.5}
 """So that there is more of the training to be killed in."""
 
@@ -108,7 +109,7 @@ def test_killed_at_random_moments_it_ends_at_the_same_weights(task, turn, tmp_pa
         killed += os.WIFSIGNALED(status)
         if killed == 3 or (killed and status == 0):
             break
-        if status == 0:  # it was faster than the one that was timed: begin anew
+        if status == 0:  # it was faster than the one that was timed: start again
             shutil.rmtree(out)
     assert killed > 0
     _, status = os.waitpid(forked(task, own | options, out), 0)
@@ -116,7 +117,7 @@ def test_killed_at_random_moments_it_ends_at_the_same_weights(task, turn, tmp_pa
     assert_same(everything(out), expected)
 
 
-def test_interrupted_from_the_keyboard_it_saves_and_says_how_to_go_on(tmp_path):
+def test_interrupted_from_the_keyboard_it_saves_and_says_how_to_resume(tmp_path):
     data, expected = uninterrupted("classify", tmp_path)
     out = tmp_path / "stopped"
     process = start(command("classify", data, out))
@@ -127,7 +128,9 @@ def test_interrupted_from_the_keyboard_it_saves_and_says_how_to_go_on(tmp_path):
     assert "Traceback" not in errors
     if process.returncode != 0:  # 0 if it had finished by then
         assert process.returncode == 130
-        assert errors.splitlines()[-1].endswith(f"the same command with --out {out} goes on")
+        assert errors.splitlines()[-1].endswith(
+            f"the same command with --out {out} resumes the run"
+        )
     train_run("classify", {"data": data, **OPTIONS["classify"]}, out)
     assert_same(everything(out), expected)
 
@@ -230,7 +233,7 @@ def test_a_state_that_cannot_be_read_gives_way_to_the_one_before(tmp_path):
             "classify", options, out, report=lambda progress, n=notes: n.append(progress.note)
         )
         assert "latest.safetensors" in notes[0]
-        assert notes[0].endswith("going on from the state before it")
+        assert notes[0].endswith("resuming from the state before it")
         assert_same(everything(out), expected)
         shutil.rmtree(out)
 
@@ -242,7 +245,9 @@ def test_without_a_state_before_a_broken_one_is_an_error(tmp_path):
     options, out = {"data": data, **OPTIONS["classify"]}, tmp_path / "run"
     train_run("classify", options, out, stop=lambda: True)
     (out / "state" / "latest.safetensors").write_bytes(b"")
-    with pytest.raises(RegardError, match=r"latest.safetensors: cannot be read, .* to begin anew"):
+    with pytest.raises(
+        RegardError, match=r"latest.safetensors: cannot be read, .* to train from the start"
+    ):
         train_run("classify", options, out)
 
 
@@ -250,7 +255,7 @@ def test_a_finished_run_is_left_as_it_is(tmp_path):
     data, expected = uninterrupted("classify", tmp_path)
     out = tmp_path / "whole"
     stray = out / "checkpoints" / "step-999.safetensors"
-    stray.write_bytes(b"of a run that died before it could let go of it")
+    stray.write_bytes(b"of a run that was killed before it removed it")
     before = (out / "model.safetensors").stat().st_mtime_ns
     _, position = train_run("classify", {"data": data, **OPTIONS["classify"]}, out)
     assert position.finished
@@ -260,7 +265,7 @@ def test_a_finished_run_is_left_as_it_is(tmp_path):
     assert load(out)(["the film"])[0] in ("0", "1")
 
 
-def test_a_run_that_learnt_nothing_leaves_no_folder(tmp_path):
+def test_a_run_that_made_no_update_leaves_no_folder(tmp_path):
     """Whatever was wrong after the data was read, the corrected command works in the same place."""
     from regard import RegardError
 
@@ -275,17 +280,17 @@ def test_a_run_that_learnt_nothing_leaves_no_folder(tmp_path):
     assert (out / "model.safetensors").exists()
 
 
-def test_data_that_changed_is_told_or_read_again(tmp_path):
+def test_data_that_changed_is_reported_or_read_again(tmp_path):
     (path,) = write_data(tmp_path, "classify")
-    options, out, told = OPTIONS["classify"] | {"data": [path]}, tmp_path / "run", []
+    options, out, lines = OPTIONS["classify"] | {"data": [path]}, tmp_path / "run", []
     train_run("classify", options | {"steps": 2}, out)
     with open(path, "a", encoding="utf-8") as file:
         file.write("one more\t1\n")
-    train_run("classify", options | {"steps": 4}, out, tell=told.append)
-    assert any("files of the data have changed" in line for line in told)
-    for name in ("model.safetensors", "state"):  # as if it had been killed before it learnt
+    train_run("classify", options | {"steps": 4}, out, log=lines.append)
+    assert any("the data files have changed" in line for line in lines)
+    for name in ("model.safetensors", "state"):  # as if it had been killed before its first update
         kept = out / name
         shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
-    told.clear()
-    train_run("classify", options | {"steps": 4}, out, tell=told.append)
-    assert any(line.startswith("31 read") for line in told)
+    lines.clear()
+    train_run("classify", options | {"steps": 4}, out, log=lines.append)
+    assert any(line.startswith("data: 31 read") for line in lines)

@@ -19,7 +19,7 @@ OPTIONS = {
     | {"steps": 6, "batch_tokens": 60, "characters": 4, "character_features": 4, "ngrams": 4},
     "translation": SMALL | {"steps": 6, "batch_tokens": 60, "vocabulary": 300, "max_tokens": 60},
 }
-"""Options of a run of each task that saves, looks, averages and halves its learning rate."""
+"""Options of a run of each task that saves, validates, averages and halves its learning rate."""
 
 
 def write_data(folder: Path, task: str, lines: int = 30) -> list[str]:
@@ -46,21 +46,21 @@ def write_data(folder: Path, task: str, lines: int = 30) -> list[str]:
 
 def everything(run: Path) -> dict[str, object]:
     """All that two equal runs have in common: weights, state, position, metrics; not the time."""
-    found: dict[str, object] = {}
+    contents: dict[str, object] = {}
     for path in sorted([run / "model.safetensors", run / "state/latest.safetensors"]):
         with safetensors.safe_open(path, "pt") as file:
-            found |= {f"{path.name}/{name}": file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            contents |= {f"{path.name}/{name}": file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             position = json.loads(file.metadata()["regard"]).get("position", {})
-        found[path.name] = {name: value for name, value in position.items() if name != "seconds"}
+        contents[path.name] = {name: value for name, value in position.items() if name != "seconds"}
     lines = (run / "metrics.jsonl").read_text("utf-8").split("\n")
-    found["metrics"] = [
+    contents["metrics"] = [
         {name: value for name, value in json.loads(line).items() if name != "seconds"}
         for line in lines
         if line
     ]
-    found["checkpoints"] = sorted(path.name for path in (run / "checkpoints").glob("*"))
-    found["strays"] = sorted(path.name for path in run.rglob("*.part"))
-    return found
+    contents["checkpoints"] = sorted(path.name for path in (run / "checkpoints").glob("*"))
+    contents["strays"] = sorted(path.name for path in run.rglob("*.part"))
+    return contents
 
 
 def assert_same(found: dict[str, object], expected: dict[str, object]) -> None:

@@ -5,28 +5,46 @@
  * round no two tiles touch the same row, and rounds follow one another, so that every sum has a
  * fixed order without atomics or copies per thread. */
 #define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000 /* one build serves Python 3.11 and all later versions */
 #include <Python.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "additive.h"
 
-#if !defined(__GNUC__)
+#if !defined(__GNUC__) && !defined(__clang__)
 #error "the additive kernel needs the vector extensions of GCC or clang"
 #endif
+#if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#include <malloc.h>
+#include <windows.h>
+#define EXPORT __declspec(dllexport)
+#else
 #define EXPORT __attribute__((visibility("default")))
+#endif
 
 /* Grown, never shrunk: the first touch of fresh pages would cost more than the arithmetic. */
 static _Thread_local float *scratch;
 static _Thread_local size_t scratch_floats;
 
+#if defined(_WIN32)
+static void *allocate(size_t bytes) { return _aligned_malloc(bytes, 64); }
+static void release(void *block) { _aligned_free(block); }
+#else
+static void *allocate(size_t bytes) {
+    void *block = 0;
+    return posix_memalign(&block, 64, bytes) ? 0 : block;
+}
+static void release(void *block) { free(block); }
+#endif
+
 static float *scratch_of(size_t floats) {
     if (floats > scratch_floats) {
-        void *fresh = 0;
-        free(scratch);
-        scratch = 0, scratch_floats = 0;
-        if (posix_memalign(&fresh, 64, floats * sizeof(float))) return 0;
-        scratch = fresh, scratch_floats = floats;
+        release(scratch);
+        scratch_floats = 0;
+        scratch = allocate(floats * sizeof(float));
+        if (scratch) scratch_floats = floats;
     }
     return scratch;
 }
@@ -35,7 +53,12 @@ enum { BASELINE, AVX2, AVX512, LEVELS };
 static int forced = -1;
 
 static int supported(int level) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(_WIN32)
+    /* clang's __builtin_cpu_supports needs a library that MSVC does not link. Windows asks for the
+     * first part of AVX-512 only, and every desktop or server processor that has it has the others. */
+    if (level == AVX512) return IsProcessorFeaturePresent(41 /* PF_AVX512F_INSTRUCTIONS_AVAILABLE */);
+    if (level == AVX2) return IsProcessorFeaturePresent(40 /* PF_AVX2_INSTRUCTIONS_AVAILABLE */);
+#elif defined(__x86_64__)
     if (level == AVX512)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");

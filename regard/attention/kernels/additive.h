@@ -19,7 +19,7 @@ typedef struct {
     const float *weight; /* [hidden] */
     const float *value;  /* [b, keys, width] */
     const int64_t *start, *stop; /* [b, queries]: row q sees start <= k < stop */
-    const uint8_t *mask;         /* [m, queries or 1, keys], 1 = may look */
+    const uint8_t *mask;         /* [m, queries or 1, keys], 1 = may attend */
     const int64_t *mask_of;      /* [b]: which of the m masks */
     int64_t mask_rows;           /* queries, or 1 for one row that serves all */
     int64_t batch, queries, keys, hidden, width;

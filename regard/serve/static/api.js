@@ -1,8 +1,8 @@
-// What the server answers. Failures are errors whose message is the server's own explanation.
+// Requests to the server. Failures are errors with the server's own message.
 
 /**
  * @typedef {{id: string, task: string, ready: boolean, languages: string[] | null, labels: string[] | null,
- *   parameters: number | null, created: number, config: {model: Record<string, any>, training: Record<string, any>}}} ModelCard
+ *   screens: string[], looks: string[], examples: string[], parameters: number | null, created: number, config: {model: Record<string, any>, training: Record<string, any>}}} ModelCard
  */
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
 /** @typedef {{id?: string, event: string, data: any}} ServerEvent */
@@ -15,7 +15,7 @@ export class ApiError extends Error {
     super(detail);
     this.name = "ApiError";
     this.status = status;
-    /** JSON pointers and what is wrong there */
+    /** what is wrong, where there are several mistakes */
     this.places = places;
   }
 }
@@ -50,10 +50,9 @@ export class Api {
     }
     if (answer.ok) return answer;
     const found = await answer.json().catch(() => ({}));
-    const told = found.detail ?? found.error?.message ?? found.error ?? `The server answered ${answer.status}.`;
-    const places = Array.isArray(found.errors)
-      ? found.errors.map((/** @type {any} */ one) => `${one.pointer ?? ""} ${one.detail ?? ""}`.trim()) : [];
-    throw new ApiError(answer.status, String(told), places);
+    const said = found.detail ?? found.error?.message ?? found.error ?? `The server answered ${answer.status}.`;
+    const places = Array.isArray(found.errors) ? found.errors.map((/** @type {any} */ one) => String(one.detail)) : [];
+    throw new ApiError(answer.status, String(said), places);
   }
 
   /** @param {string} path @param {any} [body] @param {AbortSignal} [signal] @returns {Promise<any>} */
@@ -65,7 +64,7 @@ export class Api {
   async models() { return (await this.json("/v1/models")).data; }
 
   /**
-   * A trace; the same question is asked once.
+   * A trace; the same request is sent only once.
    * @param {string} model @param {{text: string} & Record<string, any>} body
    * @returns {Promise<TraceDocument>}
    */
@@ -88,7 +87,7 @@ export class Api {
   }
 
   /**
-   * Pieces of a continuation as they are written.
+   * Pieces of a continuation as they are generated.
    * @param {Record<string, any>} body without `stream` @param {AbortSignal} [signal]
    * @returns {AsyncGenerator<string>}
    */
@@ -129,14 +128,14 @@ export class Api {
     const answer = await this.ask(path, body, signal);
     const stream = /** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ (answer.body);
     const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
-    let held = "";
+    let buffer = "";
     try {
       for (;;) {
         const { done, value } = await reader.read();
         if (done) return;
-        held += value;
-        const parts = held.split("\n\n");
-        held = parts.pop() ?? "";
+        buffer += value;
+        const parts = buffer.split("\n\n");
+        buffer = parts.pop() ?? "";
         for (const part of parts) {
           const event = eventOf(part);
           if (event) yield event;

@@ -1,4 +1,4 @@
-// The app: one table of screens, the address as the only state, and the frame around every screen.
+// The app: the address as the only state, and the frame around every screen of screens.json.
 //
 // A screen is a module `screens/NAME.js` that defines the element `<rg-screen-NAME>`. The app loads
 // it when its address is first opened, sets `context` once and then calls `update()`: at the start
@@ -11,104 +11,55 @@
 //
 //   api        what the server answers (api.js); `api.explain(model, body)` remembers traces, and a
 //              failure is an `ApiError` whose message is the server's own `detail`
-//   models     all model cards; `model` is the chosen one, or null when none fits the screen
+//   screen     its own entry of screens.json
+//   models     all model cards; `suited` are those that the screen can show, and `model` is the
+//              chosen one of them, or null when there is none
 //   state      the query of the address, a record of strings: model, text, look, layer, head,
 //              aggregate, scale, rows, threshold, specials, shape, row, column … and whatever else
 //              a screen needs under names of its own. Left out means default.
 //   setState(partial, options)   change it; `undefined` or "" takes a name out. The address is
-//              replaced unless `{push: true}`; `update()` follows. Selections: `{quiet: true}`
-//              changes the address alone.
-//   say(text)  the spoken status line; `pass(text)` shows something while the pointer is over it
+//              replaced unless `{push: true}`; `update()` follows. For selections, `{quiet: true}`
+//              changes the address only.
+//   say(text)  the spoken status line; `showHover(text)` shows something while the pointer is over it
 //   legend(view, scale)          the permanent legend; `legend(null, text)` where no view is drawn
-//   busy(promise)                shows that something is under way; gives the promise back
+//   busy(promise)                shows a progress bar until it is settled; returns the promise
 //   keys(map)  keys of this screen, `{"]": () => …}`, that work outside of text boxes. `T` and `?`
 //              are the app's: T puts "table" in and out of `state.shape`.
 //
-// controls.js has the parts that screens share: `inputBar`, `drawBar`, `exportMenu`, `notice`.
+// controls.js has the parts that screens share: `<rg-input>`, `<rg-drawbar>`, `errorMessage`, `emptyMessage`; export.js has the menus.
 
 import { make } from "/page/elements.js";
 import "/page/legend.js";
-import "/page/status.js";
+import "/page/status-line.js";
 import { Api } from "./api.js";
-import { shown as shownName } from "/page/words.js";
-import { notice } from "./controls.js";
+import { displayText } from "/page/token-text.js";
+import { errorMessage } from "./controls.js";
 import { icon } from "./icons.js";
+import { HOME, SCREENS, suits } from "./screen-list.js";
 
 /** @typedef {import("./api.js").ModelCard} ModelCard */
 /** @typedef {Record<string, string>} State */
 /** @typedef {{push?: boolean, quiet?: boolean}} Change */
 /**
- * @typedef {{api: Api, models: ModelCard[], model: ModelCard | null, state: State,
+ * @typedef {{api: Api, screen: Screen, models: ModelCard[], suited: ModelCard[], model: ModelCard | null, state: State,
  *   setState: (partial: Record<string, string | number | boolean | undefined>, change?: Change) => void,
- *   say: (text: string) => void, pass: (text: string) => void,
- *   legend: (view: import("/page/weights.js").View | null, scale?: import("/page/scales.js").Scale | string) => void,
+ *   say: (text: string) => void, showHover: (text: string) => void,
+ *   legend: (view: import("/page/weights.js").View | null, scale?: import("/page/colour-scale.js").Scale | string) => void,
  *   busy: <T>(promise: Promise<T>) => Promise<T>,
  *   keys: (map: Record<string, () => void>) => void}} Context
  */
 /** @typedef {HTMLElement & {context: Context, update: () => void | Promise<void>}} ScreenElement */
-/**
- * @typedef {{name: string, title: string, lead: string, group: string, tasks: string[] | null,
- *   module: string}} Screen `tasks` null: of any task, or of none
- */
+/** @typedef {import("./screen-list.js").Screen} Screen */
 
-/** @type {Screen[]} */
-export const SCREENS = [
-  {
-    name: "translation", title: "Translation", group: "Tasks", tasks: ["translation"], module: "./screens/translation.js",
-    lead: "Which source words each target word looked at as it was written.",
-  },
-  {
-    name: "language", title: "Language", group: "Tasks", tasks: ["language"], module: "./screens/language.js",
-    lead: "Walk through a text: what the model looks back at, and what it expects next.",
-  },
-  {
-    name: "self-attention", title: "Self-attention", group: "Tasks", tasks: null, module: "./screens/self-attention.js",
-    lead: "Every layer and head at once, and each one in full.",
-  },
-  {
-    name: "sentiment", title: "Sentiment", group: "Tasks", tasks: ["classify"], module: "./screens/sentiment.js",
-    lead: "The words that a verdict was drawn from. Change one and see.",
-  },
-  {
-    name: "entities", title: "Entities", group: "Tasks", tasks: ["tag"], module: "./screens/entities.js",
-    lead: "Names in their places, and what each word looked at.",
-  },
-  {
-    name: "gradient", title: "Gradient flow", group: "Understanding", tasks: null, module: "./screens/gradient.js",
-    lead: "What was looked at beside what the answer hangs on.",
-  },
-  {
-    name: "steps", title: "Steps", group: "Understanding", tasks: null, module: "./screens/steps.js",
-    lead: "Attention computed before your eyes, number by number.",
-  },
-  {
-    name: "compare", title: "Compare", group: "Understanding", tasks: null, module: "./screens/compare.js",
-    lead: "One text in two models, and where they differ.",
-  },
-  {
-    name: "trust", title: "Trust", group: "Understanding", tasks: null, module: "./screens/trust.js",
-    lead: "Whether attention names the words that matter, as it was measured.",
-  },
-  {
-    name: "training", title: "Training", group: "Runs", tasks: null, module: "./screens/training.js",
-    lead: "Curves as they grow, and how a matrix came to be.",
-  },
-  {
-    name: "length", title: "Length", group: "Runs", tasks: null, module: "./screens/length.js",
-    lead: "How quality holds up as sentences get longer.",
-  },
-];
-
-const HOME = /** @type {Screen} */ ({ name: "home", title: "Regard", lead: "", group: "", tasks: null, module: "./screens/home.js" });
 const KEYS = [
-  ["Tab", "from part to part"],
-  ["← ↑ ↓ →", "from cell to cell, word to word; with Shift ten at once"],
-  ["Home  End", "to the first and the last"],
-  ["[  ]", "the head before, the head after"],
-  ["T", "the numbers as a table, and back"],
-  ["+  −  0", "closer, farther, all of the matrix"],
-  ["Enter", "keeps what is under the focus"],
-  ["?", "this help"],
+  ["Tab", "move between parts"],
+  ["← ↑ ↓ →", "move between cells or words; ten at a time with Shift"],
+  ["Home  End", "first and last"],
+  ["[  ]", "previous head, next head"],
+  ["T", "switch between drawing and table"],
+  ["+  −  0", "zoom in, zoom out, show the whole matrix"],
+  ["Enter", "select the focused item"],
+  ["?", "show this help"],
 ];
 
 /** The frame: navigation, the screen, the status line with the legend. */
@@ -123,7 +74,7 @@ export class AppElement extends HTMLElement {
   /** @type {Screen} */
   #screen = HOME;
   /** @type {ScreenElement | null} */
-  #shown = null;
+  #screenElement = null;
   #turn = 0;
   #under = 0;
   /** @type {Record<string, any>} */
@@ -138,7 +89,7 @@ export class AppElement extends HTMLElement {
     try {
       this.models = await this.busy(this.api.models());
     } catch (error) {
-      this.parts.place.replaceChildren(notice(error));
+      this.parts.place.replaceChildren(errorMessage(error));
       return;
     }
     await this.#open();
@@ -172,16 +123,16 @@ export class AppElement extends HTMLElement {
     parts.legend = document.createElement("regard-legend");
     parts.legendText = make("span", { className: "rg-legend-text", hidden: true });
     this.replaceChildren(
-      make("a", { className: "rg-skip", href: "#main", textContent: "To the content", on: { click: (/** @type {Event} */ event) => { event.preventDefault(); parts.main.focus(); } } }),
+      make("a", { className: "rg-skip", href: "#main", textContent: "Skip to content", on: { click: (/** @type {Event} */ event) => { event.preventDefault(); parts.main.focus(); } } }),
       make("header", { className: "rg-side" },
         make("div", { className: "rg-top" }, parts.menu, make("a", { className: "rg-brand", href: "/" }, "Regard"),
           make("button", { type: "button", className: "rg-round", "aria-label": "Help", title: "Help (?)", textContent: "?", on: { click: () => parts.help.showModal() } })),
         parts.nav,
-        make("p", { className: "rg-foot-links" }, make("a", { href: "/docs", textContent: "HTTP interface" }))),
+        make("p", { className: "rg-foot-links" }, make("a", { href: `/docs${location.hash}`, textContent: "HTTP interface" }))),
       parts.progress, parts.main,
       make("footer", { className: "rg-foot" }, parts.status,
         make("div", { className: "rg-legend" }, parts.legend, parts.legendText),
-        make("p", { className: "rg-note" }, "Weights show where it looked, ", make("a", { href: "/trust", textContent: "not why it answered" }), ".")),
+        make("p", { className: "rg-note" }, "Weights show where the model looked, ", make("a", { href: "/trust", textContent: "not why it answered" }), ".")),
       parts.help,
     );
   }
@@ -195,7 +146,7 @@ export class AppElement extends HTMLElement {
     if (url.origin !== location.origin || (name !== "" && !SCREENS.some((screen) => screen.name === name))) return;
     event.preventDefault();
     this.#menu(false);
-    // how far to trust is asked of the model that is being looked at, named in the address or not
+    // the Trust screen opens with the model that is shown now, even if the address does not name it
     const model = this.state.model ?? (name === "trust" && this.#screen !== HOME ? this.#model()?.id : undefined);
     if (!url.search && model) url.search = String(new URLSearchParams({ model }));
     history.pushState(null, "", `${url.pathname}${url.search}${location.hash}`);
@@ -221,9 +172,9 @@ export class AppElement extends HTMLElement {
       if (key === screen.name) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
-    if (screen === this.#screen && this.#shown) return this.#update();
+    if (screen === this.#screen && this.#screenElement) return this.#update();
     this.#screen = screen;
-    this.#shown = null;
+    this.#screenElement = null;
     this.#keys = {};
     this.dataset.screen = screen.name;
     delete this.dataset.ready;
@@ -232,18 +183,18 @@ export class AppElement extends HTMLElement {
     parts.lead.textContent = screen.lead;
     parts.place.replaceChildren();
     parts.status.say("");
-    parts.status.pass("");
+    parts.status.showHover("");
     this.legend(null, "");
     try {
-      await this.busy(import(screen.module));
+      await this.busy(import(`./screens/${screen.name}.js`));
       if (turn !== this.#turn) return;
-      const shown = /** @type {ScreenElement} */ (document.createElement(`rg-screen-${screen.name}`));
-      this.#shown = shown;
-      shown.context = this.#context();
-      parts.place.replaceChildren(shown);
+      const element = /** @type {ScreenElement} */ (document.createElement(`rg-screen-${screen.name}`));
+      this.#screenElement = element;
+      element.context = this.#context();
+      parts.place.replaceChildren(element);
       this.#update();
     } catch (error) {
-      if (turn === this.#turn) parts.place.replaceChildren(notice(error));
+      if (turn === this.#turn) parts.place.replaceChildren(errorMessage(error));
     }
   }
 
@@ -252,23 +203,31 @@ export class AppElement extends HTMLElement {
     const app = this;
     return {
       api: this.api,
+      get screen() { return app.#screen; },
       get models() { return app.models; },
+      get suited() { return app.#suited(); },
       get model() { return app.#model(); },
       get state() { return app.state; },
       setState: (partial, change = {}) => app.#change(partial, change),
       say: (text) => app.parts.status.say(text),
-      pass: (text) => app.parts.status.pass(text),
+      showHover: (text) => app.parts.status.showHover(text),
       legend: (view, scale) => app.legend(view, scale),
       busy: (promise) => app.busy(promise),
       keys: (map) => { app.#keys = map; },
     };
   }
 
-  /** @returns {ModelCard | null} the model of the address where it fits, or the first that does */
+  /** @returns {ModelCard[]} the models that the screen can show */
+  #suited() {
+    return this.models.filter((model) => suits(this.#screen, model));
+  }
+
+  /** @returns {ModelCard | null} the model of the address where it suits the screen, or the first that does */
   #model() {
-    const { tasks } = this.#screen;
-    const fits = this.models.filter((model) => !tasks || tasks.includes(model.task));
-    return fits.find((model) => model.id === this.state.model) ?? fits.find((model) => model.ready) ?? fits[0] ?? null;
+    const suited = this.#suited();
+    const ready = suited.filter((model) => model.ready);
+    return suited.find((model) => model.id === this.state.model)
+      ?? ready.find((model) => model.screens.includes(this.#screen.name)) ?? ready[0] ?? suited[0] ?? null;
   }
 
   /** @param {Record<string, string | number | boolean | undefined>} partial @param {Change} change */
@@ -286,29 +245,29 @@ export class AppElement extends HTMLElement {
     if (!quiet) this.#update();
   }
 
-  /** Say which names in the address are of no model that is served here. */
-  #tellUnknown() {
+  /** Report the names in the address that are no model served here. */
+  #reportUnknownModels() {
     const { state, models } = this;
     const named = [state.model, state.other, state.of, ...(state.runs ?? "").split(",")].filter(Boolean);
     const unknown = [...new Set(named)].filter((id) => !models.some((model) => model.id === id));
     this.parts.unknown.hidden = !unknown.length;
     this.parts.unknown.textContent = unknown.length
-      ? `No model called ${unknown.map((id) => `‘${shownName(id)}’`).join(" or ")} is served here. Served: ${models.map((model) => shownName(model.id)).join(", ")}.` : "";
+      ? `No model named ${unknown.map((id) => `‘${displayText(id)}’`).join(" or ")} is served here. Available: ${models.map((model) => displayText(model.id)).join(", ")}.` : "";
   }
 
   #update() {
-    const shown = this.#shown;
-    if (!shown) return;
-    this.#tellUnknown();
-    Promise.resolve(shown.update()).then(
-      () => { if (shown === this.#shown) this.dataset.ready = "yes"; },
-      (error) => { if (shown === this.#shown) this.parts.place.replaceChildren(notice(error)); this.#shown = null; },
+    const element = this.#screenElement;
+    if (!element) return;
+    this.#reportUnknownModels();
+    Promise.resolve(element.update()).then(
+      () => { if (element === this.#screenElement) this.dataset.ready = "yes"; },
+      (error) => { if (element === this.#screenElement) this.parts.place.replaceChildren(errorMessage(error)); this.#screenElement = null; },
     );
   }
 
   /**
    * @param {import("/page/weights.js").View | null} view
-   * @param {import("/page/scales.js").Scale | string} [scale]
+   * @param {import("/page/colour-scale.js").Scale | string} [scale]
    */
   legend(view, scale) {
     const { legend, legendText } = this.parts;
@@ -359,7 +318,7 @@ export class AppElement extends HTMLElement {
     const dialog = make("dialog", { className: "help", "aria-label": "Help" },
       make("h2", { textContent: "Keys" }),
       make("dl", {}, ...KEYS.flatMap(([key, what]) => [make("dt", {}, make("kbd", { textContent: key })), make("dd", { textContent: what })])),
-      make("p", { textContent: "Colours go from nothing to the most that is drawn; the legend at the bottom says how much that is. The address of this page holds all that you chose: keep it or send it." }),
+      make("p", { textContent: "Colours go from zero to the largest weight drawn; the legend at the bottom gives its value. The address of this page contains everything that you have selected: you can bookmark or share it." }),
       make("button", { type: "button", className: "rg-button", textContent: "Close", on: { click: () => dialog.close() } }));
     return dialog;
   }

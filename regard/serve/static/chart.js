@@ -1,12 +1,13 @@
-// <rg-chart>: curves with bands over numbers or over named places; a pointer or the arrow keys
-// choose a point, and a table holds the same numbers.
+// <rg-chart>: curves with bands over numbers or categories; the pointer or the arrow keys
+// select a point, and a table has the same numbers.
 
 import { define, draw, make } from "/page/elements.js";
-import { shown } from "/page/words.js";
-import { PAPER, pictureOf } from "./saving.js";
+import { displayText } from "/page/token-text.js";
+import { PAPER, pictureOf } from "./export.js";
 
 /** @typedef {{x: number, y: number, low?: number, high?: number, n?: number}} Point */
-/** @typedef {{name: string, points: Point[]}} Series */
+/** A series with `mark` is drawn as diamonds that no line joins.
+ * @typedef {{name: string, points: Point[], mark?: boolean}} Series */
 /**
  * What to draw: `places` names the values of x where they are not numbers; `counts` draws how many
  * stand behind each point.
@@ -65,10 +66,10 @@ export class ChartElement extends HTMLElement {
     const parts = chart.series.flatMap((one) => {
       const point = one.points.find((some) => some.x === x);
       if (!point) return [];
-      const band = point.low === undefined || point.high === undefined ? "" : ` (${plain(point.low)} to ${plain(point.high)})`;
-      return [`${chart.series.length > 1 ? `${shown(one.name, 30)} ` : ""}${plain(point.y)}${band}${point.n === undefined ? "" : `, ${point.n} examples`}`];
+      const band = point.low === undefined || point.high === undefined ? "" : ` (${formatNumber(point.low)} to ${formatNumber(point.high)})`;
+      return [`${chart.series.length > 1 ? `${displayText(one.name, 30)} ` : ""}${formatNumber(point.y)}${band}${point.n === undefined ? "" : `, ${point.n} examples`}`];
     });
-    return `${chart.across} ${chart.places ? chart.places[x] : plain(x)}: ${chart.up} ${parts.join("; ")}`;
+    return `${chart.across} ${chart.places ? chart.places[x] : formatNumber(x)}: ${chart.up} ${parts.join("; ")}`;
   }
 
   /** @param {string} type @param {number} index */
@@ -135,11 +136,11 @@ export class ChartElement extends HTMLElement {
     /** @type {Node[]} */
     const parts = ends.flatMap((value) => [
       draw("line", { x1: EDGE.left, x2: right, y1: y(value), y2: y(value), class: "rg-chart-line" }),
-      draw("text", { x: EDGE.left - 8, y: y(value) + 4, class: "rg-chart-text", "text-anchor": "end" }, plain(value)),
+      draw("text", { x: EDGE.left - 8, y: y(value) + 4, class: "rg-chart-text", "text-anchor": "end" }, formatNumber(value)),
     ]);
     const names = chart.places ? across : ticks(this.#first, this.#last, this.#width < 420 ? 3 : 6).filter((value) => value >= this.#first && value <= this.#last);
     for (const value of names) {
-      parts.push(draw("text", { x: x(value), y: height - 14, class: "rg-chart-text", "text-anchor": "middle" }, chart.places ? chart.places[value] : plain(value)));
+      parts.push(draw("text", { x: x(value), y: height - 14, class: "rg-chart-text", "text-anchor": "middle" }, chart.places ? chart.places[value] : formatNumber(value)));
     }
     if (this.#chosen >= 0 && across[this.#chosen] !== undefined) {
       const wide = chart.places ? Math.min(120, Math.max(8, x(1) - x(0))) : 0;
@@ -149,7 +150,7 @@ export class ChartElement extends HTMLElement {
     }
     chart.series.forEach((one, s) => parts.push(...this.#series(one, s, x, y, Boolean(chart.places))));
     if (counted) parts.push(...this.#counts(chart, across, x, height));
-    frame.setAttribute("aria-label", `${chart.title}. ${chart.up} by ${chart.across}. Arrow keys go from point to point.`);
+    frame.setAttribute("aria-label", `${chart.title}. ${chart.up} by ${chart.across}. Use the arrow keys to move between points.`);
     frame.replaceChildren(
       draw("svg", { width: this.#width, height, viewBox: `0 0 ${this.#width} ${height}`, "aria-hidden": "true" }, ...parts));
   }
@@ -175,6 +176,10 @@ export class ChartElement extends HTMLElement {
       const up = banded.map((point) => `${x(point.x).toFixed(1)} ${y(point.high ?? 0).toFixed(1)}`);
       const down = [...banded].reverse().map((point) => `${x(point.x).toFixed(1)} ${y(point.low ?? 0).toFixed(1)}`);
       parts.push(draw("path", { d: `M${[...up, ...down].join("L")}Z`, fill: colour, "fill-opacity": 0.16 }));
+    }
+    if (one.mark) {
+      for (const point of points) parts.push(draw("path", { d: `M${x(point.x).toFixed(1)} ${(y(point.y) - 7).toFixed(1)}l7 7l-7 7l-7 -7Z`, fill: colour, class: "rg-chart-dot rg-chart-mark" }));
+      return parts;
     }
     if (points.length > 1) parts.push(draw("path", { d: `M${points.map(at).join("L")}`, fill: "none", stroke: colour, "stroke-width": 2.2, "stroke-linejoin": "round", "stroke-dasharray": ["none", "7 4", "2 4", "9 3 2 3"][s % SERIES] }));
     if (dots || points.length < 40) for (const point of points) parts.push(draw("circle", { cx: x(point.x) + shift, cy: y(point.y), r: dots ? 4.5 : 2.6, fill: colour, class: "rg-chart-dot" }));
@@ -210,7 +215,7 @@ export class ChartElement extends HTMLElement {
     made.setAttribute("viewBox", `0 0 ${PAGE} ${tall + 20 * series.length}`);
     series.forEach((one, s) => made.append(
       draw("rect", { x: EDGE.left, y: tall + 20 * s, width: 16, height: 4, rx: 2, fill: PAPER[`--series-${s % SERIES}`] }),
-      draw("text", { x: EDGE.left + 24, y: tall + 6 + 20 * s, "font-size": 12, "font-family": "system-ui, sans-serif" }, shown(one.name, 60))));
+      draw("text", { x: EDGE.left + 24, y: tall + 6 + 20 * s, "font-size": 12, "font-family": "system-ui, sans-serif" }, displayText(one.name, 60))));
     return made;
   }
 
@@ -220,16 +225,16 @@ export class ChartElement extends HTMLElement {
     const across = this.across;
     const head = make("tr", {}, make("th", { scope: "col", textContent: chart?.across ?? "" }));
     for (const one of chart?.series ?? []) {
-      head.append(make("th", { scope: "col", textContent: shown(one.name, 40) }));
+      head.append(make("th", { scope: "col", textContent: displayText(one.name, 40) }));
       if (one.points.some((point) => point.low !== undefined)) head.append(make("th", { scope: "col", textContent: "interval" }));
       if (chart?.counts) head.append(make("th", { scope: "col", textContent: "examples" }));
     }
     const body = make("tbody", {}, ...across.map((x, i) => {
-      const line = make("tr", { className: i === this.#chosen ? "chosen" : "" }, make("th", { scope: "row", textContent: chart?.places ? chart.places[x] : plain(x) }));
+      const line = make("tr", { className: i === this.#chosen ? "chosen" : "" }, make("th", { scope: "row", textContent: chart?.places ? chart.places[x] : formatNumber(x) }));
       for (const one of chart?.series ?? []) {
         const point = one.points.find((some) => some.x === x);
-        line.append(make("td", { textContent: point ? plain(point.y) : "–" }));
-        if (one.points.some((some) => some.low !== undefined)) line.append(make("td", { textContent: point?.low === undefined || point.high === undefined ? "–" : `${plain(point.low)} – ${plain(point.high)}` }));
+        line.append(make("td", { textContent: point ? formatNumber(point.y) : "–" }));
+        if (one.points.some((some) => some.low !== undefined)) line.append(make("td", { textContent: point?.low === undefined || point.high === undefined ? "–" : `${formatNumber(point.low)} – ${formatNumber(point.high)}` }));
         if (chart?.counts) line.append(make("td", { textContent: point?.n === undefined ? "–" : String(point.n) }));
       }
       return line;
@@ -239,7 +244,7 @@ export class ChartElement extends HTMLElement {
 }
 
 /** @param {number} value @returns {string} a number with as many digits as it deserves */
-export function plain(value) {
+export function formatNumber(value) {
   if (!Number.isFinite(value)) return "–";
   if (Number.isInteger(value)) return Math.abs(value) < 1e6 ? String(value).replace("-", "−") : value.toExponential(1);
   const size = Math.abs(value);
@@ -264,7 +269,7 @@ export function seriesKey(series) {
   return make("div", { className: "rg-series" }, ...series.map((one, s) => {
     const mark = make("span", { className: "rg-series-mark", "aria-hidden": "true" });
     mark.style.background = `var(--series-${s % SERIES})`;
-    return make("span", { className: "rg-series-name" }, mark, make("bdi", { textContent: shown(one.name, 40) }));
+    return make("span", { className: "rg-series-name" }, mark, make("bdi", { textContent: displayText(one.name, 40) }));
   }));
 }
 

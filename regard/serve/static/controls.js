@@ -1,68 +1,99 @@
-// The parts that screens share: the box to write in, what to draw, saving, and plain words when
-// something is missing or has failed.
+// The parts that screens share: the text box, the drawing options, and messages for errors and empty
+// screens.
 
 import { define, make } from "/page/elements.js";
+import { displayText } from "/page/token-text.js";
 import { ApiError } from "./api.js";
-import { examplesOf } from "./examples.js";
 import { icon } from "./icons.js";
 
 /** @typedef {import("./app.js").Context} Context */
-/** @typedef {import("./looking.js").Chosen} Chosen */
+/** @typedef {import("./look-selection.js").Chosen} Chosen */
+
+/** Not a failure: there is nothing to draw yet, or nothing of this kind. */
+export class NothingToDraw extends Error {
+  /** @param {string} title @param {string} text */
+  constructor(title, text) {
+    super(text);
+    this.title = title;
+  }
+}
+
+/** @returns {NothingToDraw} for a text box that is empty */
+export function noText() {
+  return new NothingToDraw("Enter a text", "Type a text above and press Enter, or choose an example.");
+}
 
 /**
- * What went wrong, in the server's own words.
+ * An error message; errors of the server in its own words.
  * @param {unknown} error
  * @returns {HTMLElement}
  */
-export function notice(error) {
+export function errorMessage(error) {
+  if (error instanceof NothingToDraw) return emptyMessage(error.title, error.message);
   const api = error instanceof ApiError ? error : null;
-  const told = error instanceof Error ? error.message : String(error);
+  const message = error instanceof Error ? error.message : String(error);
   const hints = /** @type {Record<number, string>} */ ({
     401: "Open this page with its token at the end of the address: #token=…",
-    409: "It will answer as soon as it has weights; its curves are on the Training screen.",
+    409: "It can be used as soon as its first weights are saved. Its learning curves are on the Training screen.",
     429: "Wait a moment and try again.",
     504: "Try a shorter text.",
   });
   return make("div", { className: "rg-notice", role: "alert" },
-    make("strong", { textContent: api ? "The server says" : "Something went wrong" }),
-    make("p", { textContent: told, dir: "auto" }),
-    ...(api?.places ?? []).slice(0, 5).map((place) => make("p", { className: "hint", textContent: place })),
+    make("strong", { textContent: api ? "The server reported an error" : "Something went wrong" }),
+    make("p", { textContent: message, dir: "auto" }),
+    ...(api?.places ?? []).slice(1, 5).map((place) => make("p", { className: "hint", textContent: place })),
     api && hints[api.status] ? make("p", { className: "hint", textContent: hints[api.status] }) : null);
 }
 
 /** @returns {HTMLElement} said where a model did not read all of a text */
-export function cutNote() {
-  return make("p", { className: "rg-unknown", role: "note", textContent: "This text is longer than the model reads at once: only its beginning was read, and only that is drawn." });
+export function truncationNote() {
+  return make("p", { className: "rg-unknown", role: "note", textContent: "This text is longer than the model can read at once. Only its beginning was read and is shown." });
 }
 
 /**
- * A friendly place-holder where there is nothing to draw.
+ * A placeholder where there is nothing to draw.
  * @param {string} title @param {string} text @param {...(Node | string)} more
  * @returns {HTMLElement}
  */
-export function empty(title, text, ...more) {
+export function emptyMessage(title, text, ...more) {
   return make("div", { className: "rg-empty" }, icon("language"), make("h2", { textContent: title }), make("p", { textContent: text }), ...more);
 }
 
-/** @param {string} task @returns {HTMLElement} what to say where no model of a task is served */
-export function noModel(task) {
-  return empty("No model for this yet", `This screen needs a model for ${task}. Train one and serve it:`,
-    make("pre", { className: "rg-code", textContent: `regard train ${task} --out runs/mine\nregard serve runs/mine`, tabIndex: 0, role: "region", "aria-label": "Commands" }));
+/** @param {string} [text] @returns {HTMLElement} shown until the first answer of the server */
+export function loadingMessage(text = "Computing…") {
+  return make("div", { className: "rg-empty rg-loading", role: "status" }, make("p", { textContent: text }));
+}
+
+/** @param {import("./screen-list.js").Screen} screen @returns {HTMLElement} what to say where no model suits a screen */
+export function noModel({ title, train }) {
+  if (train === null) return emptyMessage("No model is served", "Start the server with a run folder, such as: regard serve runs/mine");
+  return emptyMessage("No model for this screen", `None of the models served here can be shown on the ${title} screen. Train one and serve it:`,
+    make("pre", { className: "rg-code", textContent: `regard train ${train} --out runs/mine\nregard serve runs/mine`, tabIndex: 0, role: "region", "aria-label": "Commands" }));
 }
 
 /** @param {HTMLSelectElement} select @param {[string, string][]} choices @param {string} chosen */
-export function fill(select, choices, chosen) {
+export function fillSelect(select, choices, chosen) {
   const same = select.options.length === choices.length && choices.every(([value, label], i) => select.options[i].value === value && select.options[i].textContent === label);
   if (!same) select.replaceChildren(...choices.map(([value, textContent]) => make("option", { value, textContent })));
   if (select.value !== chosen) select.value = chosen;
 }
 
 /**
- * A labelled picker.
+ * What to call data in a list: the full paths of its files, or the name of what was measured on it.
+ * @param {{name: string, data?: string[]}} measured
+ * @returns {string}
+ */
+export function dataLabel({ name, data }) {
+  const paths = Array.isArray(data) ? data.filter((path) => typeof path === "string") : [];
+  return displayText(paths.length ? paths.join(" + ") : name, 200);
+}
+
+/**
+ * A labelled select.
  * @param {string} label @param {(value: string) => void} change
  * @returns {{field: HTMLLabelElement, select: HTMLSelectElement}}
  */
-export function picker(label, change) {
+export function selectField(label, change) {
   const select = make("select", { "aria-label": label, on: { change: () => change(select.value) } });
   return { select, field: make("label", { className: "field" }, make("span", { textContent: label }), select) };
 }
@@ -71,7 +102,7 @@ export function picker(label, change) {
  * @param {string} label @param {(on: boolean) => void} change
  * @returns {{field: HTMLLabelElement, box: HTMLInputElement}}
  */
-export function tick(label, change) {
+export function checkbox(label, change) {
   const box = make("input", { type: "checkbox", on: { change: () => change(box.checked) } });
   return { box, field: make("label", { className: "tick" }, box, make("span", { textContent: label })) };
 }
@@ -83,23 +114,23 @@ export function tick(label, change) {
 export class InputElement extends HTMLElement {
   /** @type {Context} */
   context = /** @type {any} */ (null);
-  /** @type {string[] | null} instead of those of the task */
+  /** @type {string[] | null} instead of those of the model */
   examples = null;
   /** @type {Record<string, undefined>} what a new text makes void */
   void = { row: undefined, column: undefined };
   label = "Text";
   /** characters that the server reads */
   longest = 4000;
-  action = "Look";
-  /** @type {(model: import("./api.js").ModelCard) => boolean} */
-  fits = () => true;
-  #model = picker("Model", (model) => this.context.setState({ model, text: undefined, look: undefined, layer: undefined, head: undefined, ...this.void }, { push: true }));
+  action = "Run";
+  /** @type {() => import("./api.js").ModelCard[]} those to choose from; none hides the choice */
+  models = () => this.context.models;
+  #model = selectField("Model", (model) => this.context.setState({ model, text: undefined, look: undefined, layer: undefined, head: undefined, ...this.void }, { push: true }));
   #shown = "";
 
   connectedCallback() {
     if (this.box) return;
     this.box = make("textarea", {
-      rows: 1, dir: "auto", spellcheck: false, placeholder: "Write a sentence…", "aria-label": this.label,
+      rows: 1, dir: "auto", spellcheck: false, placeholder: "Enter a text…", "aria-label": this.label,
       on: {
         input: () => { this.#grow(); this.#count(); },
         keydown: (/** @type {KeyboardEvent} */ event) => {
@@ -123,7 +154,7 @@ export class InputElement extends HTMLElement {
     return this.context.state.text ?? this.#examples()[0] ?? "";
   }
 
-  #examples() { return this.examples ?? examplesOf(this.context.model); }
+  #examples() { return this.examples ?? this.context.model?.examples ?? []; }
 
   submit() {
     const text = this.box?.value.trim() ?? "";
@@ -137,7 +168,7 @@ export class InputElement extends HTMLElement {
     const size = Array.from(box?.value.trim() ?? "").length;
     if (long) {
       long.hidden = size <= this.longest;
-      long.textContent = long.hidden ? "" : `This text has ${size} characters; ${this.longest} at most can be looked at. Please shorten it.`;
+      long.textContent = long.hidden ? "" : `This text has ${size} characters; the limit is ${this.longest}. Please shorten it.`;
     }
     return size > this.longest;
   }
@@ -147,10 +178,10 @@ export class InputElement extends HTMLElement {
     if (!box || !chips) return;
     if (this.text !== this.#shown || box.value === "") box.value = this.text;
     this.#shown = this.text;
-    // of a text that has been asked for the server says what is wrong
+    // once the text has been submitted, the server's own message takes over
     if (this.long && box.value === this.text) this.long.hidden = true;
-    const models = context.models.filter((model) => this.fits(model));
-    fill(this.#model.select, models.map((model) => [model.id, `${model.id}${model.ready ? "" : " (in training)"}`]), context.model?.id ?? "");
+    const models = this.models();
+    fillSelect(this.#model.select, models.map((model) => [model.id, `${model.id}${model.ready ? "" : " (in training)"}`]), context.model?.id ?? "");
     this.#model.field.hidden = !models.length;
     const examples = this.#examples();
     const key = examples.join("\n");
@@ -192,21 +223,21 @@ export class DrawBarElement extends HTMLElement {
     if (this.parts.look) return;
     const { parts, context } = this;
     const set = (/** @type {Record<string, any>} */ change) => context.setState(change);
-    parts.look = picker("Look", (look) => set({ look, layer: undefined, head: undefined, aggregate: undefined, row: undefined, column: undefined }));
-    parts.layer = picker("Layer", (layer) => set({ layer }));
-    parts.aggregate = picker("Heads", (aggregate) => set({ aggregate }));
-    parts.head = picker("Head", (head) => set({ head, aggregate: "one" }));
-    parts.scale = picker("Shade", (scale) => set({ scale: scale === "linear" ? undefined : scale }));
-    fill(parts.scale.select, [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithm"]], "linear");
-    fill(parts.aggregate.select, [["mean", "mean"], ["max", "maximum"], ["one", "one"]], "mean");
-    parts.rows = tick("scale each row", (on) => set({ rows: on === this.rows ? undefined : on ? "1" : "0" }));
-    parts.specials = tick("hide specials", (on) => set({ specials: on ? "hide" : undefined }));
+    parts.look = selectField("Attention", (look) => set({ look, layer: undefined, head: undefined, aggregate: undefined, row: undefined, column: undefined }));
+    parts.layer = selectField("Layer", (layer) => set({ layer }));
+    parts.aggregate = selectField("Heads", (aggregate) => set({ aggregate }));
+    parts.head = selectField("Head", (head) => set({ head, aggregate: "one" }));
+    parts.scale = selectField("Scale", (scale) => set({ scale: scale === "linear" ? undefined : scale }));
+    fillSelect(parts.scale.select, [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithmic"]], "linear");
+    fillSelect(parts.aggregate.select, [["mean", "mean"], ["max", "maximum"], ["one", "single"]], "mean");
+    parts.rows = checkbox("scale each row", (on) => set({ rows: on === this.rows ? undefined : on ? "1" : "0" }));
+    parts.specials = checkbox("hide special tokens", (on) => set({ specials: on ? "hide" : undefined }));
     parts.threshold = make("input", {
       type: "range", "aria-label": "Hide below", min: "0", max: "0.5", step: "0.005", value: "0",
       on: { input: () => set({ threshold: parts.threshold.value === "0" ? undefined : parts.threshold.value }) },
     });
     parts.number = make("output", {});
-    parts.tabs = make("div", { className: "tabs", role: "group", "aria-label": "How to draw it" });
+    parts.tabs = make("div", { className: "tabs", role: "group", "aria-label": "Drawing type" });
     const wide = matchMedia("(min-width: 761px)");
     const options = make("details", { className: "rg-options", open: wide.matches },
       make("summary", { textContent: "Options" }),
@@ -218,7 +249,7 @@ export class DrawBarElement extends HTMLElement {
     parts.fields = options;
     parts.end = make("div", { className: "rg-end" });
     this.setAttribute("role", "group");
-    this.setAttribute("aria-label", "What to draw");
+    this.setAttribute("aria-label", "Drawing options");
     this.replaceChildren(parts.tabs, parts.end, options);
   }
 
@@ -235,9 +266,9 @@ export class DrawBarElement extends HTMLElement {
     for (const button of parts.tabs.children) button.setAttribute("aria-pressed", String(button.value === shape));
     const { names = [], name = "", layers = [], layer = null, heads = [], head = null, aggregate = "mean" } = chosen ?? {};
     const numbered = (/** @type {number[]} */ all) => all.map((n) => /** @type {[string, string]} */ ([String(n), String(n)]));
-    fill(parts.look.select, names.map((one) => [one, one]), name);
-    fill(parts.layer.select, numbered(layers), String(layer));
-    fill(parts.head.select, numbered(heads), String(head));
+    fillSelect(parts.look.select, names.map((one) => [one, one]), name);
+    fillSelect(parts.layer.select, numbered(layers), String(layer));
+    fillSelect(parts.head.select, numbered(heads), String(head));
     parts.aggregate.select.value = aggregate;
     parts.scale.select.value = state.scale ?? "linear";
     parts.look.field.hidden = names.length < 2;

@@ -1,4 +1,4 @@
-// Small drawings for the navigation, in the colour of the text around them.
+// Icons of the navigation, in the colour of the surrounding text.
 
 import { draw } from "/page/elements.js";
 

@@ -1,21 +1,21 @@
-// Colours of weights: luminance goes one way only, so that they read in grey too.
+// Colours of weights: luminance is monotonic, so that they can be read in greyscale too.
 
-/** From nothing to the most on white paper; `regard/show/colours.py` has the same. */
+/** From zero to the largest weight on a white background; `regard/show/colours.py` has the same. */
 export const LIGHT = ["#f6f8fc", "#dbe6f6", "#aecbec", "#78a6dc", "#427bc1", "#1f5299", "#0e2f66"];
-/** The same on black: brighter is more. */
+/** The same on a dark background: brighter is more. */
 export const DARK = ["#171b24", "#1b2c47", "#20457a", "#2f6bb3", "#5d9ade", "#a3cbf3", "#eef6ff"];
-/** For numbers below zero, which only attributions have. */
+/** For negative values, which only attributions have. */
 export const LIGHT_MINUS = ["#f6f8fc", "#fbe3d6", "#f3bd9f", "#e08f62", "#bd622f", "#8c3f12", "#552104"];
 export const DARK_MINUS = ["#171b24", "#3a2418", "#67371b", "#9c5526", "#d27f44", "#f0b487", "#fff0e4"];
 
 const darkMode = matchMedia("(prefers-color-scheme: dark)");
 
-/** @returns {boolean} whether the reader asked for a dark page */
+/** @returns {boolean} whether the user prefers dark mode */
 export function isDark() {
   return darkMode.matches;
 }
 
-/** @param {() => void} listener called when the reader changes between light and dark */
+/** @param {() => void} listener called when the user switches between light and dark mode */
 export function onColourChange(listener) {
   darkMode.addEventListener("change", listener);
 }
@@ -25,7 +25,7 @@ export function onColourChange(listener) {
  * @param {readonly string[]} stops
  * @returns {[number, number, number][]}
  */
-function blend(stops) {
+function interpolate(stops) {
   const ends = stops.map((stop) => [1, 3, 5].map((i) => parseInt(stop.slice(i, i + 2), 16)));
   return Array.from({ length: 256 }, (_, index) => {
     const place = (index / 255) * (stops.length - 1);
@@ -40,7 +40,7 @@ function blend(stops) {
 export class Palette {
   /** @param {readonly string[]} stops */
   constructor(stops) {
-    const colours = blend(stops);
+    const colours = interpolate(stops);
     /** @type {string[]} */
     this.css = colours.map((colour) => `rgb(${colour.join(" ")})`);
     /** @type {string[]} */

@@ -1,10 +1,10 @@
-// What all elements share: properties that draw again when they change, and making nodes.
+// What all elements share: properties that redraw when they change, and functions that make nodes.
 
 import { onColourChange } from "./colours.js";
-import { PLAIN } from "./scales.js";
+import { PLAIN } from "./colour-scale.js";
 
 /** @typedef {import("./weights.js").View} View */
-/** @typedef {import("./scales.js").Scale} Scale */
+/** @typedef {import("./colour-scale.js").Scale} Scale */
 /** @typedef {{row: number, column: number}} Selection a place in the view; -1 is none */
 
 /**
@@ -57,8 +57,8 @@ export function colourOf(name) {
 }
 
 /**
- * A drawing of a view. Set `view`, `scale` and `selection`; it draws again before the next frame.
- * A choice of the reader is the event `regard-select` with a Selection as its detail, a place
+ * A drawing of a view. Set `view`, `scale` and `selection`; it redraws before the next frame.
+ * A selection by the user is the event `regard-select` with a Selection as its detail, a cell
  * under the pointer `regard-hover` (row -1 when it has left).
  */
 export class Drawing extends HTMLElement {
@@ -89,7 +89,7 @@ export class Drawing extends HTMLElement {
   set selection(selection) { this.#selection = selection; this.changed("selection"); }
 
   /** @type {Set<string>} what has changed since it was last drawn */
-  news = new Set();
+  pendingChanges = new Set();
 
   connectedCallback() {
     if (!this.#built) {
@@ -102,7 +102,7 @@ export class Drawing extends HTMLElement {
 
   /** @param {string} what */
   changed(what) {
-    this.news.add(what);
+    this.pendingChanges.add(what);
     if (this.#waiting) return;
     this.#waiting = true;
     queueMicrotask(() => this.flush());
@@ -111,9 +111,9 @@ export class Drawing extends HTMLElement {
   /** Draw now what has changed, without waiting for the end of the task. */
   flush() {
     this.#waiting = false;
-    if (!this.isConnected || !this.#built || !this.news.size) return;
+    if (!this.isConnected || !this.#built || !this.pendingChanges.size) return;
     if (this.view) this.render(this.view);
-    this.news.clear();
+    this.pendingChanges.clear();
   }
 
   /** Make the nodes that stay. */
@@ -137,7 +137,7 @@ export class Drawing extends HTMLElement {
   }
 
   /**
-   * Arrows, Home and End walk through the cells; with Control to the first and the last row.
+   * Arrows, Home and End move between cells; with Ctrl also to the first and last row.
    * @param {KeyboardEvent} event
    */
   walk(event) {

@@ -2,7 +2,7 @@
 
 import { palette } from "./colours.js";
 import { Drawing, define, make } from "./elements.js";
-import { number } from "./words.js";
+import { formatWeight } from "./token-text.js";
 
 export class LegendElement extends Drawing {
   build() {
@@ -22,9 +22,9 @@ export class LegendElement extends Drawing {
     new Uint32Array(image.data.buffer).set(palette().pixels);
     context.putImageData(image, 0, 0);
     const { scale } = this;
-    low.textContent = scale.threshold > 0 ? `<${number(scale.threshold, 3)}` : "0";
-    high.textContent = scale.rows ? "row’s most" : number(scale.high ?? view.largest);
-    const curve = scale.kind === "linear" ? "" : scale.kind === "sqrt" ? " · square root" : " · logarithm";
+    low.textContent = scale.threshold > 0 ? `<${formatWeight(scale.threshold, 3)}` : "0";
+    high.textContent = scale.rows ? "row maximum" : formatWeight(scale.high ?? view.largest);
+    const curve = scale.kind === "linear" ? "" : scale.kind === "sqrt" ? " · square root" : " · logarithmic";
     const dots = view.marks.length ? " · dots: aligned words" : "";
     words.textContent = `${view.sums}${curve}${dots}`;
   }

@@ -1,16 +1,16 @@
-// <regard-links>: curves from the words that look to the words that they looked at.
+// <regard-links>: curves from queries to the keys they looked at.
 
 import { palette } from "./colours.js";
 import { Drawing, define, draw, make } from "./elements.js";
-import { level } from "./scales.js";
-import { shown } from "./words.js";
+import { level } from "./colour-scale.js";
+import { displayText } from "./token-text.js";
 
 /** @typedef {import("./weights.js").View} View */
 
 const MOST = 1500;
 
 /**
- * The strongest links of a view, weakest first: those of every row, fewer a row in long texts.
+ * The strongest links of a view, weakest first: some of every row, fewer per row in long texts.
  * @param {View} view @param {number} threshold @param {number} chosen a row that shows all of its links
  * @returns {{row: number, column: number, weight: number}[]}
  */
@@ -45,7 +45,7 @@ export class LinksElement extends Drawing {
   render(view) {
     if (!this.scroller || !this.clientWidth) return;
     this.scroller.setAttribute(
-      "aria-label", `${view.title}: links from ${view.queries.length} queries to ${view.keys.length} keys. Arrow keys walk.`,
+      "aria-label", `${view.title}: links from ${view.queries.length} queries to ${view.keys.length} keys. Use the arrow keys to move.`,
     );
     const width = Math.min(Math.max(this.clientWidth - 4, 280), 760);
     const count = Math.max(view.queries.length, view.keys.length, 1);
@@ -81,11 +81,11 @@ export class LinksElement extends Drawing {
       curves, ...words,
     );
     this.scroller.replaceChildren(this.picture);
-    if (this.news.has("selection") && chosen >= 0) this.#reveal(at(chosen, view.queries.length));
+    if (this.pendingChanges.has("selection") && chosen >= 0) this.#reveal(at(chosen, view.queries.length));
   }
 
   /**
-   * @param {import("./words.js").Token} token @param {number} x @param {number} y
+   * @param {import("./token-text.js").Token} token @param {number} x @param {number} y
    * @param {string} anchor @param {boolean} chosen @param {() => void} choose @param {() => void} hover
    */
   #word(token, x, y, anchor, chosen, choose, hover) {
@@ -95,7 +95,7 @@ export class LinksElement extends Drawing {
         x, y, "text-anchor": anchor, "dominant-baseline": "central",
         class: `links-word${chosen ? " chosen" : ""}${token.special ? " special" : ""}`,
       },
-      shown(token.text, 22),
+      displayText(token.text, 22),
     );
     word.addEventListener("click", choose);
     word.addEventListener("pointerenter", hover);
@@ -111,7 +111,7 @@ export class LinksElement extends Drawing {
     else if (y > scroller.scrollTop + scroller.clientHeight - 20) scroller.scrollTop = y - scroller.clientHeight + 40;
   }
 
-  /** @param {KeyboardEvent} event up and down through the words that look, left and right through its links */
+  /** @param {KeyboardEvent} event up and down through the queries, left and right through the links of one */
   #key(event) {
     const { view } = this;
     if (!view) return;

@@ -1,9 +1,9 @@
-// <regard-matrix>: the weights as coloured cells on a canvas, a row a query, a column a key.
+// <regard-matrix>: the weights as coloured cells on a canvas, one row per query, one column per key.
 
 import { palette } from "./colours.js";
 import { Drawing, colourOf, define, make } from "./elements.js";
-import { levels } from "./scales.js";
-import { number, shown } from "./words.js";
+import { levels } from "./colour-scale.js";
+import { formatWeight, displayText } from "./token-text.js";
 
 /** @typedef {import("./weights.js").View} View */
 
@@ -13,7 +13,7 @@ const FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif";
 const SLANT = Math.PI / 4;
 
 /**
- * Colours of a matrix as a picture of one pixel a cell; where a cell is smaller than a pixel of the
+ * Colours of a matrix as a picture with one pixel per cell; where a cell is smaller than a pixel of the
  * screen, `pool` cells in a square share one, and the largest of them shows.
  * @param {View} view @param {Uint8Array | Uint16Array} colours @param {number} pool @param {Uint32Array} pixels
  * @returns {HTMLCanvasElement}
@@ -45,10 +45,10 @@ export function cellPicture(view, colours, pool, pixels) {
   return canvas;
 }
 
-/** @param {import("./words.js").Token[]} tokens @returns {string[]} those with the most letters, as they are shown */
+/** @param {import("./token-text.js").Token[]} tokens @returns {string[]} those with the most letters, as they are shown */
 function longestFew(tokens) {
   const words = tokens.map((token) => token.text).sort((a, b) => b.length - a.length);
-  return words.slice(0, 12).map((word) => shown(word, 18));
+  return words.slice(0, 12).map((word) => displayText(word, 18));
 }
 
 /** The matrix; also `zoom` (1 fits the room there is) and its events, which `Drawing` describes. */
@@ -108,17 +108,17 @@ export class MatrixElement extends Drawing {
   render(view) {
     const { canvas, scroller, filler } = this;
     if (!canvas || !scroller || !filler || !this.clientWidth) return;
-    const news = this.news;
-    const shape = ["view", "size", "zoom"].some((part) => news.has(part));
+    const pendingChanges = this.pendingChanges;
+    const shape = ["view", "size", "zoom"].some((part) => pendingChanges.has(part));
     if (shape) this.#measure(view);
-    if (shape || news.has("scale") || news.has("colours")) {
+    if (shape || pendingChanges.has("scale") || pendingChanges.has("colours")) {
       this.#picture = cellPicture(view, levels(view, this.scale), this.#pool, palette().pixels);
     }
     scroller.setAttribute(
       "aria-label",
-      `${view.title}: ${view.queries.length} queries in rows, ${view.keys.length} keys in columns. Arrow keys walk.`,
+      `${view.title}: ${view.queries.length} queries in rows, ${view.keys.length} keys in columns. Use the arrow keys to move.`,
     );
-    if (news.has("selection") && this.#zoom > 1) this.#reveal();
+    if (pendingChanges.has("selection") && this.#zoom > 1) this.#reveal();
     this.#paint(view);
   }
 
@@ -128,7 +128,7 @@ export class MatrixElement extends Drawing {
     if (!scroller || !filler || !canvas) return;
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     context.font = `13px ${FONT}`;
-    const longest = (/** @type {import("./words.js").Token[]} */ tokens) =>
+    const longest = (/** @type {import("./token-text.js").Token[]} */ tokens) =>
       longestFew(tokens).reduce((most, word) => Math.max(most, context.measureText(word).width), 10);
     const wide = this.clientWidth;
     const room = Math.max(260, this.clientHeight || 0);
@@ -305,7 +305,7 @@ export class MatrixElement extends Drawing {
     for (let i = first[0]; i < last[0]; i++) {
       if (i !== row && (i % everyRow || (row >= 0 && Math.abs(i - row) < everyRow))) continue;
       style(i === row, view.queries[i].special);
-      context.fillText(shown(view.queries[i].text, 18), left - 8, top - offY + (i + 0.5) * cell, left - 12);
+      context.fillText(displayText(view.queries[i].text, 18), left - 8, top - offY + (i + 0.5) * cell, left - 12);
     }
     context.restore();
     context.save();
@@ -319,7 +319,7 @@ export class MatrixElement extends Drawing {
       context.save();
       context.translate(left - offX + (i + 0.5) * cell + 2, top - 7);
       context.rotate(-SLANT);
-      context.fillText(shown(view.keys[i].text, 18), 0, 0, 150);
+      context.fillText(displayText(view.keys[i].text, 18), 0, 0, 150);
       context.restore();
     }
     context.restore();
@@ -356,10 +356,10 @@ export class MatrixElement extends Drawing {
 /** @param {View} view @param {number} row @param {number} column @returns {string} a cell in words */
 export function sentence(view, row, column) {
   if (row < 0 || row >= view.queries.length) return "";
-  const query = shown(view.queries[row].text);
+  const query = displayText(view.queries[row].text);
   if (column < 0 || column >= view.keys.length) return `‘${query}’ is selected`;
   const weight = view.weights[row * view.keys.length + column];
-  return `‘${query}’ looks at ‘${shown(view.keys[column].text)}’, ${number(weight)}`;
+  return `‘${query}’ looks at ‘${displayText(view.keys[column].text)}’, ${formatWeight(weight)}`;
 }
 
 define("regard-matrix", MatrixElement);

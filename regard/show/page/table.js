@@ -1,7 +1,7 @@
-// <regard-table>: the numbers of a view as a table, the twin of every canvas.
+// <regard-table>: the numbers of a view as a table, the accessible equivalent of every canvas.
 
 import { Drawing, define, make } from "./elements.js";
-import { number, shown } from "./words.js";
+import { formatWeight, displayText } from "./token-text.js";
 
 const CELLS = 2600;
 const TOP = 6;
@@ -9,27 +9,27 @@ const TOP = 6;
 export class TableElement extends Drawing {
   /** @param {import("./weights.js").View} view */
   render(view) {
-    if (this.news.size === 1 && this.news.has("selection")) return this.#mark();
+    if (this.pendingChanges.size === 1 && this.pendingChanges.has("selection")) return this.#mark();
     const wide = view.keys.length;
     const whole = view.weights.length <= CELLS;
     const caption = make("caption", {
-      textContent: whole ? `${view.title}: a row for each word that looks` : `${view.title}: the ${TOP} keys that each word looked at most`,
+      textContent: whole ? `${view.title}: one row per query` : `${view.title}: the ${TOP} largest weights of each query`,
     });
-    const head = make("tr", {}, make("th", { scope: "col", textContent: view.asking }));
-    if (whole) for (const key of view.keys) head.append(make("th", { scope: "col", textContent: shown(key.text) }));
+    const head = make("tr", {}, make("th", { scope: "col", textContent: view.querySide }));
+    if (whole) for (const key of view.keys) head.append(make("th", { scope: "col", textContent: displayText(key.text) }));
     else for (let i = 1; i <= TOP; i++) head.append(make("th", { scope: "col", textContent: String(i) }));
     const body = make("tbody", {});
     view.queries.forEach((query, row) => {
-      const line = make("tr", {}, make("th", { scope: "row", textContent: shown(query.text) }));
+      const line = make("tr", {}, make("th", { scope: "row", textContent: displayText(query.text) }));
       const weights = view.weights.subarray(row * wide, (row + 1) * wide);
       if (whole) {
         weights.forEach((weight, column) => line.append(make("td", {
-          className: weight < Math.max(0.005, this.scale.threshold) ? "faint" : "", textContent: number(weight),
+          className: weight < Math.max(0.005, this.scale.threshold) ? "faint" : "", textContent: formatWeight(weight),
           on: { click: () => this.choose(row, column) },
         })));
       } else {
-        for (const column of best(weights, TOP)) {
-          line.append(make("td", { textContent: `${shown(view.keys[column].text)} ${number(weights[column])}`, on: { click: () => this.choose(row, column) } }));
+        for (const column of largestIndices(weights, TOP)) {
+          line.append(make("td", { textContent: `${displayText(view.keys[column].text)} ${formatWeight(weights[column])}`, on: { click: () => this.choose(row, column) } }));
         }
       }
       body.append(line);
@@ -48,7 +48,7 @@ export class TableElement extends Drawing {
 }
 
 /** @param {Float32Array} weights @param {number} count @returns {number[]} columns of the largest, largest first */
-export function best(weights, count) {
+export function largestIndices(weights, count) {
   /** @type {number[]} */
   const found = [];
   for (let i = 0; i < weights.length; i++) {

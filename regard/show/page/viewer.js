@@ -1,18 +1,18 @@
-// <regard-viewer>: a whole trace with all ways to look at it. Set `trace`; `state` is what is chosen.
+// <regard-viewer>: a whole trace with all drawings. Set `trace`; `state` holds what is selected.
 
-import { aboutOf, alternativesOf, strips, textsOf } from "./account.js";
+import { aboutOf, alternativesOf, attributionStrips, textsOf } from "./trace-summary.js";
 import { define, make } from "./elements.js";
-import "./detail.js";
-import "./heads.js";
+import "./row-detail.js";
+import "./head-grid.js";
 import "./legend.js";
 import "./links.js";
 import { sentence } from "./matrix.js";
-import { linksPicture, matrixPicture, pngOf, save, svgText, textPicture } from "./pictures.js";
-import { mostOf } from "./shading.js";
-import "./status.js";
+import { linksPicture, matrixPicture, pngOf, save, svgText, textPicture } from "./svg-export.js";
+import { strongestKey } from "./text-shading.js";
+import "./status-line.js";
 import "./table.js";
 import { titleOf, viewOf, weightsNow, weightsOf } from "./weights.js";
-import { shown } from "./words.js";
+import { displayText } from "./token-text.js";
 
 /** @typedef {import("./weights.js").TraceDocument} TraceDocument */
 /** @typedef {import("./weights.js").LookRecord} LookRecord */
@@ -24,20 +24,21 @@ import { shown } from "./words.js";
  *   row: number, column: number}} State
  */
 
+const NARROW = matchMedia("(max-width: 1080px)");
 const SHAPES = /** @type {const} */ (["matrix", "links", "text", "table"]);
 const MANY = 100;
 const FIRST = ["source", "decoder.source", "pooling"];
 const KEYS = [
-  ["Tab", "from part to part"],
-  ["← ↑ ↓ →", "from cell to cell, with Shift ten at once"],
-  ["Home  End", "first and last key; with Control also first and last row"],
-  ["[  ]", "the head before, the head after"],
-  ["T", "the numbers as a table, and back"],
-  ["+  −  0", "closer, farther, all of the matrix"],
-  ["?", "this help"],
+  ["Tab", "move between parts"],
+  ["← ↑ ↓ →", "move between cells; ten at a time with Shift"],
+  ["Home  End", "first and last key; with Ctrl also first and last row"],
+  ["[  ]", "previous head, next head"],
+  ["T", "switch between drawing and table"],
+  ["+  −  0", "zoom in, zoom out, show the whole matrix"],
+  ["?", "show this help"],
 ];
 
-/** Events: `regard-state` when a choice changes (detail: the State), for an address to keep. */
+/** Events: `regard-state` when the state changes (detail: the State), so that an address can keep it. */
 export class ViewerElement extends HTMLElement {
   /** @type {TraceDocument | null} */
   #trace = null;
@@ -98,7 +99,7 @@ export class ViewerElement extends HTMLElement {
       state.aggregate = this.#family(trace).some((look) => look.head !== undefined) && this.#isCross(trace) ? "mean" : "one";
       state.row = state.column = -1;
       // among hundreds of words a weight is small: a linear scale would look empty
-      const keys = this.#family(trace)[0]?.keys ?? trace.sides[this.#family(trace)[0]?.asked]?.tokens ?? [];
+      const keys = this.#family(trace)[0]?.keys ?? trace.sides[this.#family(trace)[0]?.key_side]?.tokens ?? [];
       if (keys.length > MANY) state.scale = "sqrt";
     }
   }
@@ -106,7 +107,7 @@ export class ViewerElement extends HTMLElement {
   /** @param {TraceDocument} trace */
   #isCross(trace) {
     const look = this.#family(trace)[0];
-    return look !== undefined && look.asking !== look.asked;
+    return look !== undefined && look.query_side !== look.key_side;
   }
 
   /** @param {TraceDocument} trace */
@@ -159,14 +160,15 @@ export class ViewerElement extends HTMLElement {
     const view = same ? before : viewOf(trace, looks, matrices, { aggregate, hideSpecial: !state.specials });
     this.#drawn = looks;
     this.#how = `${aggregate} ${state.specials}`;
-    if (before) carry(before, view, state);
+    if (before) keepSelection(before, view, state);
     if (state.row >= view.queries.length) state.row = -1;
     if (state.row < 0) state.row = firstWord(view);
-    if (state.column >= view.keys.length || (state.column < 0 && state.row >= 0)) state.column = mostOf(view, state.row);
-    // the same lists of words let the text keep its nodes
+    if (state.column >= view.keys.length || (state.column < 0 && state.row >= 0)) state.column = strongestKey(view, state.row);
+    // with the same token lists, the text keeps its nodes
     if (before && sameWords(before.queries, view.queries)) view.queries = before.queries;
     if (before && sameWords(before.keys, view.keys)) view.keys = before.keys;
     this.#view = view;
+    this.style.setProperty("--rows", String(view.queries.length));
     const parts = this.parts;
     const scale = { kind: state.scale, rows: state.rows, threshold: state.threshold };
     const selection = { row: state.row, column: state.column };
@@ -180,7 +182,7 @@ export class ViewerElement extends HTMLElement {
     const family = this.#family(trace);
     if (family.length > 1) parts.heads.show(trace, family, looks);
     parts.title.textContent = titleOf(looks[0], looks.length, aggregate);
-    parts.sides.textContent = `${shown(view.asking, 24)} → ${shown(view.asked, 24)}`;
+    parts.sides.textContent = `${displayText(view.querySide, 24)} → ${displayText(view.keySide, 24)}`;
     parts.strips.hidden = state.shape !== "text" || !parts.strips.childElementCount;
     this.#fill(trace);
     if (!this.#preview) parts.status.say(sentence(view, state.row, state.column));
@@ -190,7 +192,7 @@ export class ViewerElement extends HTMLElement {
     }
   }
 
-  /** @param {TraceDocument} trace bring the pickers up to date */
+  /** @param {TraceDocument} trace update the controls */
   #fill(trace) {
     const state = this.#state;
     const { parts } = this;
@@ -222,7 +224,7 @@ export class ViewerElement extends HTMLElement {
     for (const name of ["legend", "row", "heads", "status"]) parts[name] = document.createElement(`regard-${name}`);
     parts.title = make("h1", {});
     parts.sides = make("p", { className: "over" });
-    parts.strips = make("div", { className: "strips" }, ...strips(trace));
+    parts.strips = make("div", { className: "strips" }, ...attributionStrips(trace));
     parts.rail = make("aside", { className: "rail", "aria-label": "Layers and heads" },
       make("h2", { className: "over" }, "Layers and heads"), parts.heads);
     parts.help = this.#help();
@@ -239,10 +241,10 @@ export class ViewerElement extends HTMLElement {
         ? make("p", { className: "left-out", textContent: `Left out to keep this file small: ${this.leftOut.join(", ")}.` }) : null),
       make("main", {}, this.#controls(),
         trace.looks.length ? make("div", { className: "stage" }, parts.rail, board,
-          make("aside", { className: "side", "aria-label": "The selected word" }, parts.row))
-          : make("p", { className: "hint", textContent: "This trace holds no looks." })),
+          make("aside", { className: "side", "aria-label": "Selected word" }, parts.row))
+          : make("p", { className: "hint", textContent: "This trace contains no attention maps." })),
       make("footer", { className: "foot" }, parts.status, parts.legend,
-        make("p", { className: "note", textContent: "Weights show where it looked, not why it answered." })),
+        make("p", { className: "note", textContent: "Weights show where the model looked, not why it answered." })),
       parts.help,
     );
     this.#listen(trace);
@@ -255,11 +257,11 @@ export class ViewerElement extends HTMLElement {
     void trace;
     this.addEventListener("regard-select", (event) => {
       const { row, column } = /** @type {CustomEvent} */ (event).detail;
-      this.change({ row, column: column < 0 && this.#view && row >= 0 ? mostOf(this.#view, row) : column });
+      this.change({ row, column: column < 0 && this.#view && row >= 0 ? strongestKey(this.#view, row) : column });
     });
     this.addEventListener("regard-hover", (event) => {
       const { row, column } = /** @type {CustomEvent} */ (event).detail;
-      this.parts.status.pass(this.#view && row >= 0 && column >= 0 ? sentence(this.#view, row, column) : "");
+      this.parts.status.showHover(this.#view && row >= 0 && column >= 0 ? sentence(this.#view, row, column) : "");
     });
     this.addEventListener("regard-head", (event) => {
       const look = /** @type {CustomEvent<LookRecord>} */ (event).detail;
@@ -271,6 +273,15 @@ export class ViewerElement extends HTMLElement {
       this.#show();
     });
     document.addEventListener("keydown", (event) => this.#key(event));
+    NARROW.addEventListener("change", () => this.#fit());
+    this.#fit();
+  }
+
+  /** Take the height of the content where there is no room to fill: in narrow windows and in frames. */
+  #fit() {
+    const framed = window.parent !== window;
+    this.classList.toggle("framed", framed);
+    this.classList.toggle("natural", framed || NARROW.matches);
   }
 
   /** @param {KeyboardEvent} event */
@@ -298,7 +309,7 @@ export class ViewerElement extends HTMLElement {
   }
 
   #tabs() {
-    return make("div", { className: "tabs", role: "group", "aria-label": "How to draw it" }, ...SHAPES.map((shape) => {
+    return make("div", { className: "tabs", role: "group", "aria-label": "Drawing type" }, ...SHAPES.map((shape) => {
       const button = make("button", { type: "button", textContent: shape[0].toUpperCase() + shape.slice(1), on: { click: () => this.change({ shape }) } });
       this.parts[`${shape}Button`] = button;
       return button;
@@ -322,14 +333,14 @@ export class ViewerElement extends HTMLElement {
       on: { input: () => this.change({ threshold: Number(parts.threshold.value) }) },
     });
     parts.thresholdNumber = make("output", {});
-    return make("div", { className: "controls", role: "group", "aria-label": "What to draw" },
-      pick("look", "Look", (look) => ({ look, layer: null, head: null, row: -1, column: -1 })),
+    return make("div", { className: "controls", role: "group", "aria-label": "Drawing options" },
+      pick("look", "Attention", (look) => ({ look, layer: null, head: null, row: -1, column: -1 })),
       pick("layer", "Layer", (layer) => ({ layer: Number(layer) })),
-      pick("aggregate", "Heads", (aggregate) => ({ aggregate: /** @type {State["aggregate"]} */ (aggregate) }), [["one", "one"], ["mean", "mean"], ["max", "maximum"]]),
+      pick("aggregate", "Heads", (aggregate) => ({ aggregate: /** @type {State["aggregate"]} */ (aggregate) }), [["one", "single"], ["mean", "mean"], ["max", "maximum"]]),
       pick("head", "Head", (head) => ({ head: Number(head), aggregate: "one" })),
-      pick("scale", "Shade", (scale) => ({ scale: /** @type {State["scale"]} */ (scale) }), [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithm"]]),
+      pick("scale", "Scale", (scale) => ({ scale: /** @type {State["scale"]} */ (scale) }), [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithmic"]]),
       make("label", { className: "field" }, make("span", { textContent: "Hide below" }), parts.threshold, parts.thresholdNumber),
-      tick("rows", "each row to its own most", (rows) => ({ rows })),
+      tick("rows", "scale each row", (rows) => ({ rows })),
       tick("specials", "hide special tokens", (hide) => ({ specials: !hide, row: -1, column: -1 })),
     );
   }
@@ -358,7 +369,7 @@ export class ViewerElement extends HTMLElement {
     const dialog = make("dialog", { className: "help", "aria-label": "Help" },
       make("h2", { textContent: "Keys" }),
       make("dl", {}, ...KEYS.flatMap(([key, what]) => [make("dt", {}, make("kbd", { textContent: key })), make("dd", { textContent: what })])),
-      make("p", { textContent: "A row is a word that looks, a column a word that is looked at; darker (in the dark: brighter) is more. Pass over a head to try it, press it to keep it." }),
+      make("p", { textContent: "Rows are queries (the words that look), columns are keys (the words that are looked at). Darker means a larger weight; in dark mode, brighter does. Hover over a head to preview it, click it to select it." }),
       close);
     return dialog;
   }
@@ -378,7 +389,7 @@ function options(select, choices, chosen) {
   select.value = chosen;
 }
 
-/** @param {import("./words.js").Token[]} some @param {import("./words.js").Token[]} others */
+/** @param {import("./token-text.js").Token[]} some @param {import("./token-text.js").Token[]} others */
 function sameWords(some, others) {
   return some.length === others.length && some.every((token, i) => token === others[i] || token.text === others[i].text);
 }
@@ -390,7 +401,7 @@ function firstWord(view) {
 }
 
 /** @param {View} before @param {View} view @param {State} state keep the selected words where they are */
-function carry(before, view, state) {
+function keepSelection(before, view, state) {
   if (before.rows.length === view.rows.length && before.columns.length === view.columns.length) return;
   state.row = view.rows.indexOf(before.rows[state.row]);
   state.column = view.columns.indexOf(before.columns[state.column]);

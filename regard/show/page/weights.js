@@ -1,10 +1,10 @@
 // The trace document: finding looks in it, and unpacking their weights when they are needed.
 
-/** @typedef {import("./words.js").Token} Token */
+/** @typedef {import("./token-text.js").Token} Token */
 /** @typedef {{text: string, tokens: Token[]}} Side */
 /** @typedef {{encoding: string, shape: [number, number], low: number, high: number, data: string}} Packed */
 /**
- * @typedef {{name: string, asking: string, asked: string, layer?: number, head?: number,
+ * @typedef {{name: string, query_side: string, key_side: string, layer?: number, head?: number,
  *   queries?: string[], keys?: string[], notes?: Record<string, string>,
  *   weights: number[][] | Packed}} LookRecord
  */
@@ -16,9 +16,9 @@
  *   alignment?: [number, number][] | null, card?: Record<string, any>}} TraceDocument
  */
 /**
- * One matrix that is ready to be drawn: weights row by row, a row a query.
+ * One matrix that is ready to be drawn: weights in row-major order, one row per query.
  * @typedef {{weights: Float32Array, queries: Token[], keys: Token[], largest: number,
- *   asking: string, asked: string, title: string, sums: string,
+ *   querySide: string, keySide: string, title: string, sums: string,
  *   rows: number[], columns: number[], marks: [number, number][]}} View
  */
 
@@ -105,11 +105,11 @@ export function combine(matrices, aggregate) {
  */
 export function viewOf(trace, looks, matrices, { aggregate = "mean", hideSpecial = false } = {}) {
   const look = looks[0];
-  const allQueries = tokensOf(trace, look.asking, look.queries);
-  const allKeys = tokensOf(trace, look.asked, look.keys);
+  const allQueries = tokensOf(trace, look.query_side, look.queries);
+  const allKeys = tokensOf(trace, look.key_side, look.keys);
   const full = combine(matrices, aggregate);
-  const rows = kept(allQueries, hideSpecial);
-  const columns = kept(allKeys, hideSpecial);
+  const rows = visibleIndices(allQueries, hideSpecial);
+  const columns = visibleIndices(allKeys, hideSpecial);
   const whole = rows.length === allQueries.length && columns.length === allKeys.length;
   const weights = whole ? full : pick(full, allKeys.length, rows, columns);
   let largest = 0;
@@ -118,7 +118,7 @@ export function viewOf(trace, looks, matrices, { aggregate = "mean", hideSpecial
   const keys = columns.map((column) => allKeys[column]);
   return {
     weights, queries, keys, rows, columns, largest,
-    asking: look.asking, asked: look.asked,
+    querySide: look.query_side, keySide: look.key_side,
     title: titleOf(look, looks.length, aggregate),
     sums: sumsOf(full, allKeys.length, !whole),
     marks: marksOf(trace, look, queries, keys),
@@ -126,7 +126,7 @@ export function viewOf(trace, looks, matrices, { aggregate = "mean", hideSpecial
 }
 
 /** @param {Token[]} tokens @param {boolean} hide @returns {number[]} */
-function kept(tokens, hide) {
+function visibleIndices(tokens, hide) {
   const all = tokens.map((_, i) => i);
   const plain = all.filter((i) => !tokens[i].special);
   return hide && plain.length ? plain : all;
@@ -168,17 +168,17 @@ function sumsOf(weights, wide, hidden) {
     else if (Math.abs(sum - 1) > 0.02) ones = false;
   }
   if (!ones) return "rows need not sum to 1";
-  if (hidden) return "each row sums to 1 with the hidden tokens";
-  return zeros ? "each row sums to 1, or to 0 where it may look nowhere" : "each row sums to 1";
+  if (hidden) return "each row sums to 1 including hidden tokens";
+  return zeros ? "each row sums to 1, or to 0 where it is fully masked" : "each row sums to 1";
 }
 
 /**
- * Cells of words that the alignment joins.
+ * Cells of aligned words.
  * @param {TraceDocument} trace @param {LookRecord} look @param {Token[]} queries @param {Token[]} keys
  * @returns {[number, number][]}
  */
 function marksOf(trace, look, queries, keys) {
-  if (!trace.alignment || look.asking !== "target" || look.asked !== "source") return [];
+  if (!trace.alignment || look.query_side !== "target" || look.key_side !== "source") return [];
   const joined = new Set(trace.alignment.map(([source, target]) => `${target} ${source}`));
   /** @type {[number, number][]} */
   const marks = [];
@@ -191,7 +191,7 @@ function marksOf(trace, look, queries, keys) {
 }
 
 /**
- * How spread out and how far a head looks, averaged over its rows: entropy in bits, mean distance.
+ * How widely and how far a head looks, averaged over its rows: entropy in bits, mean distance.
  * @param {Float32Array} weights @param {number} wide
  * @returns {{entropy: number, distance: number}}
  */

@@ -1,15 +1,15 @@
-// <rg-screen-entities>: a text with its labelled spans; the selected word shades what it looked at;
-// predicted labels against gold ones where these are given.
+// <rg-screen-entities>: a text with its labelled spans, shaded by what the selected word looked at;
+// predicted labels compared with gold labels if there are any.
 
 import { palette } from "/page/colours.js";
 import { Drawing, define, make } from "/page/elements.js";
 import "/page/links.js";
 import "/page/matrix.js";
-import { level } from "/page/scales.js";
-import { number, shown } from "/page/words.js";
-import { blankView } from "../looking.js";
-import { kindOf, spans } from "../tags.js";
-import { TraceScreen } from "./asking.js";
+import { level } from "/page/colour-scale.js";
+import { formatWeight, displayText } from "/page/token-text.js";
+import { blankView } from "../look-selection.js";
+import { kindOf, spans } from "../tag-spans.js";
+import { TraceScreen } from "../trace-screen.js";
 
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
 /** @typedef {import("/page/weights.js").View} View */
@@ -26,13 +26,13 @@ class EntitiesElement extends Drawing {
     const { row, column } = this.selection;
     const colours = palette();
     const wide = view.keys.length;
-    const held = document.activeElement && this.contains(document.activeElement);
+    const hadFocus = document.activeElement && this.contains(document.activeElement);
     const nodes = view.keys.map((token, i) => {
       const weight = row < 0 ? 0 : view.weights[row * wide + i];
       const shade = level(weight, view, Math.max(0, row), this.scale);
       const place = view.rows.indexOf(view.columns[i]);
       const node = make("button", {
-        type: "button", className: `rg-word${place === row ? " asks" : ""}${i === column ? " aimed" : ""}`, textContent: shown(token.text), title: number(weight, 3),
+        type: "button", className: `rg-word${place === row ? " asks" : ""}${i === column ? " aimed" : ""}`, textContent: displayText(token.text), title: formatWeight(weight, 3),
         "aria-pressed": String(place === row), tabIndex: place === Math.max(0, row) ? 0 : -1,
         on: { click: () => this.choose(place, -1), pointerenter: () => this.hover(row, i), pointerleave: () => this.hover(-1, -1) },
       });
@@ -47,12 +47,12 @@ class EntitiesElement extends Drawing {
       for (; next < Math.min(from, nodes.length); next++) parts.push(" ", nodes[next]);
       if (!kind || from >= nodes.length) continue;
       const inside = nodes.slice(from, to).flatMap((node, i) => (i ? [" ", node] : [node]));
-      parts.push(" ", make("span", { className: `rg-entity tag-${Math.max(0, this.kinds.indexOf(kind)) % 6}` }, ...inside, make("span", { className: "rg-label", textContent: shown(kind, 16) })));
+      parts.push(" ", make("span", { className: `rg-entity tag-${Math.max(0, this.kinds.indexOf(kind)) % 6}` }, ...inside, make("span", { className: "rg-label", textContent: displayText(kind, 16) })));
       next = to;
     }
     this.replaceChildren(
       make("div", { className: "rg-text", dir: "auto", role: "group", "aria-label": "Text with its entities", on: { keydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) } }, ...parts));
-    if (held) nodes.find((node) => node.tabIndex === 0)?.focus();
+    if (hadFocus) nodes.find((node) => node.tabIndex === 0)?.focus();
   }
 
   /** @param {KeyboardEvent} event */
@@ -70,35 +70,35 @@ class EntitiesElement extends Drawing {
 define("rg-entities", EntitiesElement);
 
 class EntitiesScreen extends TraceScreen {
-  task = "tag";
-  label = make("section", { "aria-label": "Label of the word" });
+  label = make("section", { "aria-label": "Label of the selected word" });
   gold = make("details", { className: "rg-gold" });
   found = make("div", { className: "rg-scroll" });
 
-  /** @returns {import("../board.js").Wish} */
-  wish() {
+  /** @returns {import("../trace-panel.js").DrawingOptions} */
+  drawingOptions() {
     return {
       shapes: [["words", "Words", "rg-entities"], ["matrix", "Matrix", "regard-matrix"], ["links", "Links", "regard-links"]],
-      fits: (look) => look.asking === "text" && look.asked === "text",
+      fits: (look) => look.query_side === "text" && look.key_side === "text",
       aggregate: "mean",
+      alternatives: false,
       rows: true,
       firstRow: (view) => Math.max(0, this.#tags().findIndex((tag, i) => tag !== "O" && view.rows.includes(i))),
-      none: "This model labels words without attention.",
+      none: "This model tags words without attention.",
       blank: (trace) => blankView(trace, "text", "text"),
       drawn: (view, selection) => this.#chose(view.rows[selection.row]),
     };
   }
 
   build() {
-    this.input.action = "Label";
+    this.input.action = "Find entities";
     this.input.void = { row: undefined, column: undefined, gold: undefined };
     super.build();
-    this.board.panel?.prepend(this.label);
-    this.box = make("input", { type: "text", "aria-label": "Gold labels, one for each word", placeholder: "B-PER I-PER O …", spellcheck: false, maxLength: 4000 });
+    this.tracePanel.wordPanel?.prepend(this.label);
+    this.box = make("input", { type: "text", "aria-label": "Gold labels, one per word", placeholder: "B-PER I-PER O …", spellcheck: false, maxLength: 4000 });
     this.box.addEventListener("change", () => this.context.setState({ gold: this.box?.value.trim() }));
     this.gold.append(make("summary", { textContent: "Compare with gold labels" }),
-      make("p", { className: "hint", textContent: "One label for each word, with blanks between them; O where there is none." }), this.box, this.found);
-    this.board.inside.append(this.gold);
+      make("p", { className: "hint", textContent: "One label per word, separated by spaces; O for words outside any entity." }), this.box, this.found);
+    this.tracePanel.inside.append(this.gold);
   }
 
   #tags() { return /** @type {string[]} */ (this.trace?.prediction?.tags ?? []); }
@@ -114,8 +114,8 @@ class EntitiesScreen extends TraceScreen {
   }
 
   /** @param {TraceDocument} trace */
-  async told(trace) {
-    const words = /** @type {EntitiesElement} */ (this.board.drawings.get("words"));
+  async traceChanged(trace) {
+    const words = /** @type {EntitiesElement} */ (this.tracePanel.drawings.get("words"));
     words.tags = this.#tags();
     words.kinds = this.#kinds();
     words.changed("view");
@@ -123,7 +123,7 @@ class EntitiesScreen extends TraceScreen {
     if (gold) this.gold.open = true;
     if (this.box && this.box.value !== (gold ?? "")) this.box.value = gold ?? "";
     this.found.replaceChildren(...this.#compared(trace, (gold ?? "").split(/\s+/).filter(Boolean)));
-    if (this.board.view) this.#chose(this.board.view.rows[this.board.selection.row]);
+    if (this.tracePanel.view) this.#chose(this.tracePanel.view.rows[this.tracePanel.selection.row]);
   }
 
   /** @param {number} word */
@@ -134,13 +134,13 @@ class EntitiesScreen extends TraceScreen {
     const others = this.trace?.alternatives?.[word] ?? [];
     const kinds = this.#kinds();
     this.label.replaceChildren(
-      make("h2", {}, make("bdi", { textContent: shown(token.text, 30) }), " is ", tag === "O" ? "no name" : make("span", { className: `rg-tag tag-${Math.max(0, kinds.indexOf(kindOf(tag))) % 6}`, textContent: tag })),
+      make("h2", {}, make("bdi", { textContent: displayText(token.text, 30) }), " is ", tag === "O" ? "not an entity" : make("span", { className: `rg-tag tag-${Math.max(0, kinds.indexOf(kindOf(tag))) % 6}`, textContent: tag })),
       make("ol", { className: "bars" }, ...others.slice(0, 4).map((other) => {
         const fill = make("span", { className: "bar-fill" });
         fill.style.width = `${Math.max(1, 100 * other.probability)}%`;
         fill.style.background = "var(--quiet-bar)";
-        return make("li", {}, make("span", { className: "bar" }, make("bdi", { className: "bar-word", textContent: shown(other.text, 16) }),
-          make("span", { className: "bar-track", "aria-hidden": "true" }, fill), make("span", { className: "bar-number", textContent: number(other.probability) })));
+        return make("li", {}, make("span", { className: "bar" }, make("bdi", { className: "bar-word", textContent: displayText(other.text, 16) }),
+          make("span", { className: "bar-track", "aria-hidden": "true" }, fill), make("span", { className: "bar-number", textContent: formatWeight(other.probability) })));
       })));
   }
 
@@ -155,8 +155,8 @@ class EntitiesScreen extends TraceScreen {
     const line = (/** @type {string} */ name, /** @type {string[]} */ labels, /** @type {boolean} */ judged) => make("tr", {}, make("th", { scope: "row", textContent: name }),
       ...tokens.map((_, i) => make("td", { textContent: labels[i] ?? "–", className: judged && labels[i] !== gold[i] ? "wrong" : judged ? "right" : "" })));
     return [
-      make("p", { className: "hint", textContent: `${note}${right} of ${aims.length} gold entities found, ${spans(tags).length - right} found that are none.` }),
-      make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col", textContent: "Word" }), ...tokens.map((token) => make("th", { scope: "col", textContent: shown(token.text, 20) })))),
+      make("p", { className: "hint", textContent: `${note}${right} of ${aims.length} gold entities found, ${spans(tags).length - right} false positives.` }),
+      make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col", textContent: "Word" }), ...tokens.map((token) => make("th", { scope: "col", textContent: displayText(token.text, 20) })))),
         make("tbody", {}, line("Predicted", tags, true), line("Gold", gold, false))),
     ];
   }

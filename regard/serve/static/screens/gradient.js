@@ -1,25 +1,25 @@
-// <rg-screen-gradient>: for every word how much it was looked at, how much gradient reaches it, and
-// the product of the two; beside each bar, the same with attention detached.
+// <rg-screen-gradient>: the attention weight of every word, the gradient that reaches it, and their
+// product; next to each bar, the same with attention detached.
 
 import { define, make } from "/page/elements.js";
-import { number, shown } from "/page/words.js";
-import { plain } from "../chart.js";
-import { empty, fill, notice, picker } from "../controls.js";
-import { placeOf } from "../looking.js";
-import { stripsPicture } from "../paper.js";
-import { csvOf, exportMenu } from "../saving.js";
-import { shapeOf } from "../shade.js";
-import "./styled.js";
+import { formatWeight, displayText } from "/page/token-text.js";
+import { formatNumber } from "../chart.js";
+import { emptyMessage, fillSelect, errorMessage, loadingMessage, selectField } from "../controls.js";
+import { indexFromState } from "../look-selection.js";
+import { stripsPicture } from "../export-pictures.js";
+import { csvOf, exportMenu } from "../export.js";
+import { makeTableToggle } from "../drawing-options.js";
+import "./stylesheet.js";
 
 /** @typedef {import("../app.js").Context} Context */
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
-/** @typedef {import("/page/words.js").Token} Token */
+/** @typedef {import("/page/token-text.js").Token} Token */
 /** @typedef {{name: string, short: string, about: string, own: number[], apart: number[] | null}} Lane */
 
 const WAYS = /** @type {[string, string, string][]} */ ([
   ["values", "weights held constant", "gradient through values"],
-  ["around", "nothing through attention", "gradient around attention"],
-  ["uniform", "every word weighed alike", "gradient under uniform attention"],
+  ["around", "no gradient through attention", "gradient around attention"],
+  ["uniform", "uniform weights", "gradient under uniform attention"],
 ]);
 const LONGEST = 1000;
 
@@ -27,15 +27,15 @@ class GradientScreen extends HTMLElement {
   /** @type {Context} */
   context = /** @type {any} */ (null);
   #turn = 0;
-  #way = picker("Detached", (way) => this.context.setState({ detached: way === WAYS[0][0] ? undefined : way }));
-  #output = picker("Answer", (output) => this.context.setState({ output }));
+  #way = selectField("Detach attention", (way) => this.context.setState({ detached: way === WAYS[0][0] ? undefined : way }));
+  #output = selectField("Output", (output) => this.context.setState({ output }));
   input = /** @type {import("../controls.js").InputElement} */ (document.createElement("rg-input"));
   message = document.createElement("div");
   card = make("section", { className: "rg-panel-card", "aria-label": "Gradient flow" });
   heading = make("h2", {});
   controls = make("div", { className: "rg-stack" });
   body = make("div", { className: "rg-stack" });
-  shade = /** @type {import("../shade.js").ShadeElement} */ (document.createElement("rg-shade"));
+  shade = /** @type {import("../drawing-options.js").ScaleOptionsElement} */ (document.createElement("rg-scale-options"));
   /** @type {TraceDocument | null} */
   #trace = null;
   /** @type {HTMLElement | null} */
@@ -56,14 +56,14 @@ class GradientScreen extends HTMLElement {
     const { context, input } = this;
     input.context = context;
     input.longest = LONGEST;
-    input.action = "Trace it back";
-    input.fits = (model) => model.ready;
+    input.action = "Show gradients";
+    input.models = () => context.models.filter((model) => model.ready);
     input.void = { row: undefined, column: undefined, output: undefined };
     this.append(input, this.message, this.card);
     this.shade.context = context;
     this.shade.scaled = false;
     this.#menu = exportMenu({ name: () => "gradient", trace: () => this.#trace, picture: () => this.#picture(), more: [["CSV", "csv", () => csvOf(/** @type {HTMLTableElement} */ (this.#table([]).firstElementChild))]] }, context);
-    this.shape = shapeOf(context, "Strips");
+    this.shape = makeTableToggle(context, "Bars");
     this.controls.append(
       make("div", { className: "rg-card-head" }, this.heading, make("div", { className: "rg-fields" }, this.shape, this.#menu)),
       make("div", { className: "rg-fields" }, this.#output.field, this.#way.field, this.shade));
@@ -79,15 +79,19 @@ class GradientScreen extends HTMLElement {
     const { model } = context;
     input.hidden = !model;
     const text = model ? input.text : "";
-    context.legend(null, "bars: share of each strip’s largest");
+    context.legend(null, "bars: relative to the largest of each row");
     if (!model || !text.trim()) {
       card.hidden = true;
-      message.replaceChildren(empty(model ? "Write something" : "No model is served", model ? "Type a text above and press Enter, or choose an example." : "Start the server with the folder of a run."));
+      message.replaceChildren(emptyMessage(model ? "Enter a text" : "No model is served", model ? "Type a text above and press Enter, or choose an example." : "Start the server with a run folder, such as: regard serve runs/mine"));
       return;
     }
     try {
-      if (text.length > LONGEST) throw new Error(`The text has ${text.length} characters. Gradients are followed through ${LONGEST} at most, because every word is left out in turn.`);
+      if (text.length > LONGEST) throw new Error(`The text has ${text.length} characters; the limit for gradients is ${LONGEST}, because every word is left out in turn.`);
       this.classList.add("waiting");
+      if (!this.#trace || card.hidden) {
+        card.hidden = true;
+        message.replaceChildren(loadingMessage("Computing gradients, and leaving out every word in turn…"));
+      }
       const trace = await context.busy(context.api.explain(model.id, { text, attributions: true }));
       if (turn !== this.#turn) return;
       message.replaceChildren();
@@ -96,7 +100,7 @@ class GradientScreen extends HTMLElement {
     } catch (error) {
       if (turn !== this.#turn) return;
       card.hidden = true;
-      message.replaceChildren(notice(error));
+      message.replaceChildren(errorMessage(error));
     } finally {
       if (turn === this.#turn) this.classList.remove("waiting");
     }
@@ -113,13 +117,13 @@ class GradientScreen extends HTMLElement {
     const places = [...new Set(all.map((one) => one.output ?? null))];
     if (!places.length) {
       this.controls.hidden = true;
-      this.body.replaceChildren(empty("No gradient to follow", "Write a word or two more: this text gave no answer that could be traced back."));
+      this.body.replaceChildren(emptyMessage("No gradients", "There is no output to explain for this text. Try a longer one."));
       return;
     }
-    const asked = places.findIndex((place) => String(place) === state.output);
-    const output = asked < 0 ? places[places.length - 1] : places[asked];
+    const requested = places.findIndex((place) => String(place) === state.output);
+    const output = requested < 0 ? places[places.length - 1] : places[requested];
     const names = /** @type {string[]} */ (trace.prediction?.explained?.outputs ?? []);
-    const answer = (/** @type {number | null} */ place) => shown(names[places.indexOf(place)] ?? trace.output, 24);
+    const answer = (/** @type {number | null} */ place) => displayText(names[places.indexOf(place)] ?? trace.output, 24);
     const of = (/** @type {string} */ method) => all.find((one) => one.method === method && (one.output ?? null) === output);
     const gradient = of("gradient");
     const weight = of("attention");
@@ -136,21 +140,21 @@ class GradientScreen extends HTMLElement {
     const times = (/** @type {number[] | null} */ values) => (weights && values ? values.map((value, i) => value * weights[i]) : null);
     this.#lanes = [
       ...(weights ? [{ name: "Weight", short: "weight", about: "how much it was looked at", own: weights, apart: null }] : []),
-      { name: "Gradient", short: "gradient", about: "how much the answer hangs on it", own: gradients, apart },
-      ...(weights ? [{ name: "Weight × gradient", short: "product", about: "both at once", own: times(gradients) ?? [], apart: times(apart) }] : []),
+      { name: "Gradient", short: "gradient", about: "how much the output depends on it", own: gradients, apart },
+      ...(weights ? [{ name: "Weight × gradient", short: "product", about: "the product of both", own: times(gradients) ?? [], apart: times(apart) }] : []),
     ];
     this.#saying = saying;
-    this.#title = `What ${answer(output)} hangs on`;
-    fill(this.#way.select, WAYS.filter(([, , name]) => of(name)).map(([name, label]) => [name, label]), way);
-    fill(this.#output.select, places.map((place) => [String(place), place === null ? answer(place) : `${place + 1}. ${answer(place)}`]), String(output));
+    this.#title = `What “${answer(output)}” depends on`;
+    fillSelect(this.#way.select, WAYS.filter(([, , name]) => of(name)).map(([name, label]) => [name, label]), way);
+    fillSelect(this.#output.select, places.map((place) => [String(place), place === null ? answer(place) : `${place + 1}. ${answer(place)}`]), String(output));
     this.#way.field.hidden = !apart;
     this.#output.field.hidden = places.length < 2;
-    const at = kept.indexOf(placeOf(state, "row"));
-    this.#row = at < 0 ? most(gradients) : at;
-    this.heading.replaceChildren("What ", make("bdi", { className: "rg-answer", textContent: answer(output) }), " hangs on");
-    const held = this.body.contains(document.activeElement);
+    const at = kept.indexOf(indexFromState(state, "row"));
+    this.#row = at < 0 ? argmax(gradients) : at;
+    this.heading.replaceChildren("What ", make("bdi", { className: "rg-answer", textContent: `“${answer(output)}”` }), " depends on");
+    const hadFocus = this.body.contains(document.activeElement);
     this.body.replaceChildren(state.shape === "table" ? this.#table(this.#words = []) : this.#strips(), this.#summary(saying, gradients, apart, weights));
-    if (held) /** @type {HTMLElement | null} */ (this.body.querySelector("[tabindex]"))?.focus();
+    if (hadFocus) /** @type {HTMLElement | null} */ (this.body.querySelector("[tabindex]"))?.focus();
     this.#select(this.#row);
   }
 
@@ -168,7 +172,7 @@ class GradientScreen extends HTMLElement {
   #strips() {
     const lanes = this.#lanes;
     const grid = make("div", {
-      className: "rg-strips", tabIndex: 0, role: "listbox", dir: "auto", "aria-label": "Words: arrow keys go from word to word", "aria-orientation": "horizontal",
+      className: "rg-strips", tabIndex: 0, role: "listbox", dir: "auto", "aria-label": "Words: use the arrow keys to move", "aria-orientation": "horizontal",
       on: { keydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) },
     });
     const low = this.#threshold;
@@ -178,9 +182,9 @@ class GradientScreen extends HTMLElement {
         bar(lane.own[i] / largest[l], `lane-${l}`, low),
         lane.apart ? bar(lane.apart[i] / largest[l], "apart", low) : null));
       return make("span", {
-        className: `rg-strip-word${token.special ? " special" : ""}`, role: "option", id: `rg-strip-${i}`, "aria-label": this.#said(i),
-        on: { click: () => this.#select(i), pointerenter: () => this.context.pass(this.#said(i)), pointerleave: () => this.context.pass("") },
-      }, make("span", { className: "rg-strip-name", textContent: shown(token.text, 16) }), ...cells);
+        className: `rg-strip-word${token.special ? " special" : ""}`, role: "option", id: `rg-strip-${i}`, "aria-label": this.#describe(i),
+        on: { click: () => this.#select(i), pointerenter: () => this.context.showHover(this.#describe(i)), pointerleave: () => this.context.showHover("") },
+      }, make("span", { className: "rg-strip-name", textContent: displayText(token.text, 16) }), ...cells);
     });
     grid.append(...this.#words);
     const names = make("div", { className: "rg-strip-lanes", "aria-hidden": "true" }, make("span", { className: "rg-strip-name" }), ...lanes.map((lane, l) =>
@@ -194,8 +198,8 @@ class GradientScreen extends HTMLElement {
     const head = make("tr", {}, make("th", { scope: "col", textContent: "word" }), ...lanes.flatMap((lane) => [
       make("th", { scope: "col", textContent: lane.name }), lane.apart ? make("th", { scope: "col", textContent: "detached" }) : null].filter((node) => node !== null)));
     const body = this.#tokens.map((token, i) => {
-      const line = make("tr", { on: { click: () => this.#select(i) } }, make("th", { scope: "row", textContent: shown(token.text) }), ...lanes.flatMap((lane) => [
-        make("td", { textContent: plain(lane.own[i]) }), lane.apart ? make("td", { textContent: plain(lane.apart[i]) }) : null].filter((node) => node !== null)));
+      const line = make("tr", { on: { click: () => this.#select(i) } }, make("th", { scope: "row", textContent: displayText(token.text) }), ...lanes.flatMap((lane) => [
+        make("td", { textContent: formatNumber(lane.own[i]) }), lane.apart ? make("td", { textContent: formatNumber(lane.apart[i]) }) : null].filter((node) => node !== null)));
       lines.push(line);
       return line;
     });
@@ -204,9 +208,9 @@ class GradientScreen extends HTMLElement {
   }
 
   /** @param {number} i @returns {string} */
-  #said(i) {
-    const parts = this.#lanes.map((lane) => `${lane.short} ${plain(lane.own[i])}${lane.apart && lane.short === "gradient" ? ` (${plain(lane.apart[i])} detached)` : ""}`);
-    return `‘${shown(this.#tokens[i].text)}’: ${parts.join(", ")}`;
+  #describe(i) {
+    const parts = this.#lanes.map((lane) => `${lane.short} ${formatNumber(lane.own[i])}${lane.apart && lane.short === "gradient" ? ` (${formatNumber(lane.apart[i])} detached)` : ""}`);
+    return `‘${displayText(this.#tokens[i].text)}’: ${parts.join(", ")}`;
   }
 
   /** @param {KeyboardEvent} event */
@@ -233,19 +237,19 @@ class GradientScreen extends HTMLElement {
       if (word.offsetLeft < list.scrollLeft || word.offsetLeft + word.offsetWidth > list.scrollLeft + list.clientWidth) list.scrollLeft = word.offsetLeft - list.clientWidth / 2;
     }
     this.context.setState({ row: this.#places[row] }, { quiet: true });
-    this.context.say(this.#said(row));
+    this.context.say(this.#describe(row));
   }
 
   /** @param {string} saying @param {number[]} gradients @param {number[] | null} apart @param {number[] | null} weights */
   #summary(saying, gradients, apart, weights) {
     const total = gradients.reduce((sum, value) => sum + value, 0) || 1;
     const tiles = [];
-    if (apart) tiles.push(tile(`${Math.round((100 * apart.reduce((sum, value) => sum + value, 0)) / total)} %`, `of the gradient is left with ${saying}`));
-    if (weights && weights.length > 2) tiles.push(tile(number(rank(weights, gradients)).replace("-", "−"), "rank correlation of weight and gradient: 1 means that it looked where the answer hangs"));
-    const best = most(gradients);
-    tiles.push(tile(shown(this.#tokens[best]?.text ?? "", 14), "has the largest gradient"));
+    if (apart) tiles.push(tile(`${Math.round((100 * apart.reduce((sum, value) => sum + value, 0)) / total)} %`, `of the gradient remains with ${saying}`));
+    if (weights && weights.length > 2) tiles.push(tile(formatWeight(spearman(weights, gradients)).replace("-", "−"), "rank correlation of weight and gradient; 1 if both rank the words alike"));
+    const best = argmax(gradients);
+    tiles.push(tile(displayText(this.#tokens[best]?.text ?? "", 14), "has the largest gradient"));
     return make("div", { className: "rg-summary" },
-      apart ? make("p", { className: "rg-twin-key" }, make("i", { className: "rg-swatch lane-1" }), "as it is ", make("i", { className: "rg-swatch apart" }), `attention detached: ${saying}`) : null,
+      apart ? make("p", { className: "rg-twin-key" }, make("i", { className: "rg-swatch lane-1" }), "unchanged ", make("i", { className: "rg-swatch apart" }), `attention detached: ${saying}`) : null,
       make("div", { className: "rg-tiles" }, ...tiles));
   }
 }
@@ -263,12 +267,12 @@ export function tile(value, label) {
 }
 
 /** @param {number[]} values @returns {number} */
-function most(values) {
+function argmax(values) {
   return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 }
 
 /** @param {number[]} some @param {number[]} others @returns {number} Spearman's: that of the ranks, ties shared */
-function rank(some, others) {
+function spearman(some, others) {
   const ranks = (/** @type {number[]} */ values) => values.map((value) => values.filter((other) => other < value).length + (values.filter((other) => other === value).length - 1) / 2);
   const [a, b] = [ranks(some), ranks(others)];
   const middle = (some.length - 1) / 2;

@@ -1,14 +1,14 @@
-// <rg-screen-language>: a text, one position in it, what the model looked back at there, what it
-// expected, and how surprised it was.
+// <rg-screen-language>: a text and one position in it: what the model looked back at, what it expected
+// next, and the surprisal.
 
 import { palette } from "/page/colours.js";
 import { Drawing, define, make } from "/page/elements.js";
 import "/page/matrix.js";
-import { level } from "/page/scales.js";
-import { number, shown, spaced } from "/page/words.js";
-import { notice } from "../controls.js";
-import { blankView } from "../looking.js";
-import { TraceScreen } from "./asking.js";
+import { level } from "/page/colour-scale.js";
+import { formatWeight, displayText, hasSpaceBefore } from "/page/token-text.js";
+import { errorMessage } from "../controls.js";
+import { blankView } from "../look-selection.js";
+import { TraceScreen } from "../trace-screen.js";
 
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
 /** @typedef {import("/page/weights.js").View} View */
@@ -17,7 +17,7 @@ import { TraceScreen } from "./asking.js";
 class HistoryElement extends Drawing {
   /** @type {HTMLElement[]} */
   #nodes = [];
-  /** @type {import("/page/words.js").Token[] | null} */
+  /** @type {import("/page/token-text.js").Token[] | null} */
   #laid = null;
 
   /** @param {View} view */
@@ -28,14 +28,14 @@ class HistoryElement extends Drawing {
     const wide = view.keys.length;
     this.#nodes.forEach((node, i) => {
       const at = view.rows[i] ?? -1;
-      // the key that is this very word once it has been read: keys begin with a start
+      // keys begin with a start token, so the key of word i stands at i + 1
       const key = view.columns.indexOf(at + 1);
       const before = at < view.rows[row];
       const weight = before && key >= 0 ? view.weights[row * wide + key] : 0;
       const shade = before ? level(weight, view, row, this.scale) : 0;
       node.style.backgroundColor = before ? colours.css[shade] : "";
       node.style.color = before ? colours.ink[shade] : "";
-      node.title = before ? `${shown(view.queries[i].text)} ${number(weight, 3)}` : "";
+      node.title = before ? `${displayText(view.queries[i].text)} ${formatWeight(weight, 3)}` : "";
       node.classList.toggle("now", i === row);
       node.classList.toggle("later", at > view.rows[row]);
       node.classList.toggle("aimed", before && key === column);
@@ -47,7 +47,7 @@ class HistoryElement extends Drawing {
       const shade = level(weight, view, row, this.scale);
       this.start.style.backgroundColor = colours.css[shade];
       this.start.style.color = colours.ink[shade];
-      this.start.title = `start ${number(weight, 3)}`;
+      this.start.title = `start ${formatWeight(weight, 3)}`;
       this.start.classList.toggle("aimed", first >= 0 && first === column);
     }
   }
@@ -57,18 +57,17 @@ class HistoryElement extends Drawing {
     this.#laid = view.queries;
     this.start = make("span", { className: "rg-token special", textContent: "start" });
     this.#nodes = view.queries.map((token, row) => make("span", {
-      className: `rg-token${token.special ? " special" : ""}`, textContent: shown(token.text),
+      className: `rg-token${token.special ? " special" : ""}`, textContent: displayText(token.text),
       on: { click: () => this.choose(row, -1) },
     }));
     this.replaceChildren(make("div", { className: "rg-text", dir: "auto" }, this.start,
-      ...this.#nodes.flatMap((node, i) => (i === 0 || spaced(view.queries, i) ? [" ", node] : [make("wbr"), node]))));
+      ...this.#nodes.flatMap((node, i) => (i === 0 || hasSpaceBefore(view.queries, i) ? [" ", node] : [make("wbr"), node]))));
   }
 }
 
 define("rg-history", HistoryElement);
 
 class LanguageScreen extends TraceScreen {
-  task = "language";
   strip = make("div", { className: "rg-strip", tabIndex: 0, role: "slider", "aria-label": "Position in the text", dir: "ltr" });
   total = make("span", { className: "hint" });
   count = make("input", { type: "number", min: "1", max: "200", value: "20" });
@@ -77,16 +76,16 @@ class LanguageScreen extends TraceScreen {
   /** @type {AbortController | null} */
   #writing = null;
 
-  /** @returns {import("../board.js").Wish} */
-  wish() {
+  /** @returns {import("../trace-panel.js").DrawingOptions} */
+  drawingOptions() {
     return {
       shapes: [["text", "Text", "rg-history"], ["matrix", "Matrix", "regard-matrix"]],
-      fits: (look) => look.asking === "next" && look.asked === "text",
+      fits: (look) => look.query_side === "next" && look.key_side === "text",
       first: ["past", "decoder.self"],
       aggregate: "mean",
       rows: true,
       firstRow: (view) => view.queries.length - 1,
-      none: "This model reads without attention: what it remembers is in its state alone.",
+      none: "This model has no attention: it remembers by its hidden state alone.",
       blank: (trace) => blankView(trace, "next", "text"),
       drawn: (view, selection) => this.#mark(view.rows[selection.row]),
     };
@@ -94,11 +93,11 @@ class LanguageScreen extends TraceScreen {
 
   build() {
     super.build();
-    this.board.inside.append(
+    this.tracePanel.inside.append(
       make("section", { "aria-label": "Surprisal" },
         make("div", { className: "rg-row" }, make("h2", {}, "Surprisal"), this.total), this.strip),
       make("section", { className: "rg-row rg-write", "aria-label": "Continue the text" },
-        make("h2", { textContent: "Let it write on" }),
+        make("h2", { textContent: "Continue the text" }),
         make("label", { className: "field" }, make("span", { textContent: "Tokens" }), this.count),
         make("label", { className: "field" }, make("span", { textContent: "Temperature" }), this.heat), this.go));
     const at = (/** @type {PointerEvent} */ event) => {
@@ -122,13 +121,13 @@ class LanguageScreen extends TraceScreen {
 
   /** @param {number} position of the text, in tokens */
   #go(position) {
-    const { board, trace } = this;
+    const { tracePanel, trace } = this;
     const last = (trace?.sides.next?.tokens.length ?? 1) - 1;
     const at = Math.min(last, Math.max(0, position));
-    if (board.view) {
-      let row = board.view.rows.indexOf(at);
-      if (row < 0) row = board.view.rows.length - 1;
-      board.select({ row, column: -1 });
+    if (tracePanel.view) {
+      let row = tracePanel.view.rows.indexOf(at);
+      if (row < 0) row = tracePanel.view.rows.length - 1;
+      tracePanel.select({ row, column: -1 });
     } else {
       this.context.setState({ row: at }, { quiet: true });
       this.#mark(at);
@@ -137,20 +136,20 @@ class LanguageScreen extends TraceScreen {
   }
 
   /** @param {TraceDocument} trace */
-  told(trace) {
+  traceChanged(trace) {
     const each = /** @type {number[]} */ (trace.prediction?.token_log_probabilities ?? []);
     const bits = each.map((one) => -one / Math.LN2);
     const most = Math.max(...bits, 1);
     const colours = palette();
     this.strip.replaceChildren(...bits.map((one, i) => {
-      const bar = make("span", { title: `${shown(trace.sides.next.tokens[i].text)}: ${one.toFixed(1)} bits` });
+      const bar = make("span", { title: `${displayText(trace.sides.next.tokens[i].text)}: ${one.toFixed(1)} bits` });
       bar.style.height = `${Math.max(2, (100 * one) / most)}%`;
       bar.style.setProperty("--bar", colours.css[Math.round(90 + (165 * one) / most)]);
       return bar;
     }));
     const sum = bits.reduce((total, one) => total + one, 0);
-    this.total.textContent = bits.length ? `${(sum / bits.length).toFixed(2)} bits a token on average · perplexity ${(2 ** (sum / bits.length)).toFixed(1)}` : "";
-    this.#mark(this.board.view ? this.board.view.rows[this.board.selection.row] : Number(this.context.state.row ?? 0));
+    this.total.textContent = bits.length ? `${(sum / bits.length).toFixed(2)} bits per token on average · perplexity ${(2 ** (sum / bits.length)).toFixed(1)}` : "";
+    this.#mark(this.tracePanel.view ? this.tracePanel.view.rows[this.tracePanel.selection.row] : Number(this.context.state.row ?? 0));
   }
 
   /** @param {number} at */
@@ -163,7 +162,7 @@ class LanguageScreen extends TraceScreen {
     this.strip.setAttribute("aria-valuemin", "1");
     this.strip.setAttribute("aria-valuemax", String(Math.max(1, bars.length)));
     this.strip.setAttribute("aria-valuenow", String(Math.min(bars.length, at + 1)));
-    this.strip.setAttribute("aria-valuetext", word ? `‘${shown(word.text)}’${at in each ? `, ${(-each[at] / Math.LN2).toFixed(1)} bits` : ""}` : "");
+    this.strip.setAttribute("aria-valuetext", word ? `‘${displayText(word.text)}’${at in each ? `, ${(-each[at] / Math.LN2).toFixed(1)} bits` : ""}` : "");
   }
 
   async #continue() {
@@ -181,7 +180,7 @@ class LanguageScreen extends TraceScreen {
         input.box.value = text;
       }
     } catch (error) {
-      if (!(error instanceof DOMException)) this.message.replaceChildren(notice(error));
+      if (!(error instanceof DOMException)) this.message.replaceChildren(errorMessage(error));
     } finally {
       this.#writing = null;
       this.go.textContent = "Continue";

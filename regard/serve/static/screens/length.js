@@ -2,16 +2,18 @@
 // and counts; a bucket opens its sentences.
 
 import { define, make } from "/page/elements.js";
-import { shown } from "/page/words.js";
+import { displayText } from "/page/token-text.js";
 import { seriesKey } from "../chart.js";
-import { empty, fill, notice, picker } from "../controls.js";
-import { sheetMenu } from "../saving.js";
-import { shapeOf } from "../shade.js";
-import "./styled.js";
+import { dataLabel, emptyMessage, fillSelect, errorMessage, selectField } from "../controls.js";
+import { sheetMenu } from "../export.js";
+import { firstScreen } from "../screen-list.js";
+import { makeTableToggle } from "../drawing-options.js";
+import "./stylesheet.js";
 
 /** @typedef {import("../app.js").Context} Context */
-/** @typedef {{value: number, low?: number, high?: number, n?: number, name?: string}} Measured */
-/** @typedef {{name: string, main?: string, sentences: boolean, metrics: Record<string, Measured>, by_length: Record<string, Measured>}} Evaluation */
+/** @typedef {{value: number, low?: number | null, high?: number | null, n?: number, name?: string}} Measured */
+/** `weights` says which weights a validation is about.
+ * @typedef {{name: string, data?: string[], main?: string, weights?: string, sentences: boolean, metrics: Record<string, Measured>, by_length: Record<string, Measured>}} Evaluation */
 
 const MOST_RUNS = 4;
 const PAGE = 24;
@@ -20,17 +22,18 @@ class LengthScreen extends HTMLElement {
   /** @type {Context} */
   context = /** @type {any} */ (null);
   #turn = 0;
-  #name = picker("Evaluation", (evaluation) => this.context.setState({ evaluation, bucket: undefined }));
+  #name = selectField("Evaluation", (evaluation) => this.context.setState({ evaluation, bucket: undefined }));
   runs = make("div", { className: "rg-examples", role: "group", "aria-label": "Runs" });
   message = document.createElement("div");
   chart = /** @type {import("../chart.js").ChartElement} */ (document.createElement("rg-chart"));
   table = make("div", { className: "table-scroller rg-table", tabIndex: 0, role: "region", "aria-label": "Quality by length as a table", hidden: true });
-  /** @type {import("../shade.js").ShapeElement | null} */
+  /** @type {import("../drawing-options.js").TableToggleElement | null} */
   shape = null;
   /** @type {[string, string][]} runs with the evaluation of each that is drawn */
   #shown = [];
   key = make("div", {});
   heading = make("h2", {});
+  weights = make("p", { className: "hint" });
   card = make("section", { className: "rg-panel-card", "aria-label": "Quality by length" });
   sentences = make("section", { className: "rg-panel-card", "aria-label": "Sentences" });
   /** @type {Map<string, Evaluation[]>} */
@@ -43,18 +46,18 @@ class LengthScreen extends HTMLElement {
   #build() {
     const { context, chart } = this;
     this.card.append(
-      make("div", { className: "rg-card-head" }, this.heading, make("div", { className: "rg-fields" }, this.#name.field, (this.shape = shapeOf(context, "Chart")), sheetMenu(() => "length", {
+      make("div", { className: "rg-card-head" }, this.heading, make("div", { className: "rg-fields" }, this.#name.field, (this.shape = makeTableToggle(context, "Chart")), sheetMenu(() => "length", {
         title: () => this.heading.textContent ?? "", picture: () => chart.picture(), tables: () => [chart.table()],
         json: () => Object.fromEntries(this.#shown.map(([run, name]) => [run, this.#evaluation(run, name)])),
       }, context))),
-      this.key, chart, make("p", { className: "hint", textContent: "Points with their 95 % interval; the small bars below say how many examples stand behind each. Choose a length to read its sentences." }), this.table);
+      this.key, chart, this.weights, make("p", { className: "hint", textContent: "Points with 95 % intervals; the small bars show the number of examples. Select a length to see its sentences." }), this.table);
     this.append(this.runs, this.message, this.card, this.sentences);
     chart.addEventListener("rg-point", (event) => {
       const { index, text } = /** @type {CustomEvent} */ (event).detail;
       context.setState({ bucket: this.#buckets[index], from: undefined });
       context.say(text);
     });
-    chart.addEventListener("rg-pass", (event) => context.pass(/** @type {CustomEvent} */ (event).detail.text));
+    chart.addEventListener("rg-pass", (event) => context.showHover(/** @type {CustomEvent} */ (event).detail.text));
     context.keys({});
   }
 
@@ -71,29 +74,29 @@ class LengthScreen extends HTMLElement {
     } catch (error) {
       if (turn !== this.#turn) return;
       this.card.hidden = this.sentences.hidden = true;
-      message.replaceChildren(notice(error));
+      message.replaceChildren(errorMessage(error));
       return;
     }
     const measured = context.models.filter((model) => (this.#found.get(model.id) ?? []).some((one) => Object.keys(one.by_length ?? {}).length));
     this.card.hidden = this.sentences.hidden = !measured.length;
     if (!measured.length) {
       this.runs.replaceChildren();
-      message.replaceChildren(empty("Nothing measured by length yet", "Measure a run on a file, and it appears here:",
-        make("pre", { className: "rg-code", tabIndex: 0, role: "region", "aria-label": "Command", textContent: "regard evaluate runs/mine --data test.en test.fr" })));
+      message.replaceChildren(emptyMessage("No evaluation by length yet", "Evaluate a run on a file, and its results appear here:",
+        make("pre", { className: "rg-code", tabIndex: 0, role: "region", "aria-label": "Command", textContent: "regard evaluate runs/mine --data FILE" })));
       return;
     }
     message.replaceChildren();
-    const asked = (state.runs ?? "").split(",").filter((id) => measured.some((model) => model.id === id));
+    const requested = (state.runs ?? "").split(",").filter((id) => measured.some((model) => model.id === id));
     const first = measured.find((model) => model.id === context.model?.id) ?? measured[0];
-    const task = measured.find((model) => model.id === asked[0])?.task ?? first.task;
+    const task = measured.find((model) => model.id === requested[0])?.task ?? first.task;
     const peers = measured.filter((model) => model.task === task);
-    const chosen = asked.length ? asked.filter((id) => peers.some((model) => model.id === id)).slice(0, MOST_RUNS) : peers.slice(0, MOST_RUNS).map((model) => model.id);
+    const chosen = requested.length ? requested.filter((id) => peers.some((model) => model.id === id)).slice(0, MOST_RUNS) : peers.slice(0, MOST_RUNS).map((model) => model.id);
     const names = [...new Set(chosen.flatMap((id) => (this.#found.get(id) ?? []).filter((one) => Object.keys(one.by_length).length).map((one) => one.name)))];
     const shared = names.filter((one) => chosen.every((id) => Object.keys(this.#evaluation(id, one)?.by_length ?? {}).length));
     const good = shared.length ? shared : names;
     const name = names.includes(state.evaluation) ? state.evaluation : good.find((one) => one !== "validation") ?? good[0];
     this.#chips(measured, chosen, task);
-    fill(this.#name.select, names.map((one) => [one, one]), name);
+    fillSelect(this.#name.select, names.map((one) => [one, this.#label(chosen, one)]), name);
     this.#name.field.hidden = names.length < 2;
     this.#draw(chosen, name);
     await this.#read(chosen, name, turn);
@@ -105,13 +108,18 @@ class LengthScreen extends HTMLElement {
       type: "button", className: "rg-chip", "aria-pressed": String(chosen.includes(model.id)), textContent: `${model.id} · ${model.task}`, "data-run": model.id,
       on: {
         click: () => {
-          // runs of another task are measured by other means: choosing one begins anew
+          // runs of another task have other metrics: selecting one starts a new selection
           const next = model.task !== task ? [model.id] : chosen.includes(model.id) ? chosen.filter((id) => id !== model.id) : [...chosen, model.id].slice(-MOST_RUNS);
           this.context.setState({ runs: next.length ? next.join(",") : model.id, bucket: undefined, evaluation: undefined });
           /** @type {HTMLElement | null} */ (this.runs.querySelector(`[data-run="${CSS.escape(model.id)}"]`))?.focus();
         },
       },
     })));
+  }
+
+  /** @param {string[]} chosen @param {string} name @returns {string} the full paths of the data, which tell files of one name apart */
+  #label(chosen, name) {
+    return dataLabel(chosen.map((id) => this.#evaluation(id, name)).find((one) => one) ?? { name });
   }
 
   /** @param {string} run @param {string} name @returns {Evaluation | undefined} */
@@ -128,7 +136,7 @@ class LengthScreen extends HTMLElement {
       name: id,
       points: this.#buckets.flatMap((bucket, x) => {
         const found = known[s][bucket];
-        return found && typeof found.value === "number" ? [{ x, y: found.value, low: found.low, high: found.high, n: found.n }] : [];
+        return found && typeof found.value === "number" ? [{ x, y: found.value, low: found.low ?? undefined, high: found.high ?? undefined, n: found.n }] : [];
       }),
     })).filter((one) => one.points.length);
     const measure = known.flatMap((one) => Object.values(one))[0]?.name ?? this.#evaluation(chosen[0], name)?.main ?? "quality";
@@ -136,6 +144,9 @@ class LengthScreen extends HTMLElement {
     this.key.replaceChildren(seriesKey(series));
     this.chart.show({ title: `${measure} by source length`, across: "words", up: measure, series, places: this.#buckets, counts: true }, this.#buckets.indexOf(state.bucket));
     this.#shown = chosen.map((id) => [id, name]);
+    const weights = chosen.flatMap((id) => { const found = this.#evaluation(id, name)?.weights; return found ? [`${id}: ${found}`] : []; });
+    this.weights.textContent = weights.length ? `Validation data, measured during training. ${weights.join("; ")}.` : "";
+    this.weights.hidden = !weights.length;
     this.shape?.show();
     const table = state.shape === "table";
     this.chart.hidden = table;
@@ -154,8 +165,8 @@ class LengthScreen extends HTMLElement {
     const run = chosen.includes(context.state.from) ? context.state.from : chosen[0];
     const key = `${run}\n${name}`;
     if (!this.#evaluation(run, name)?.sentences) {
-      sentences.replaceChildren(empty("No sentences were kept", `“${shown(name)}” holds figures alone. Measure the run on a file to keep its sentences too:`,
-        make("pre", { className: "rg-code", tabIndex: 0, role: "region", "aria-label": "Command", textContent: `regard evaluate ${shown(run, 60)} --data FILE` })));
+      sentences.replaceChildren(emptyMessage("No sentences saved", `“${displayText(name)}” contains metrics only. Evaluate the run on a file to save its sentences too:`,
+        make("pre", { className: "rg-code", tabIndex: 0, role: "region", "aria-label": "Command", textContent: `regard evaluate ${displayText(run, 60)} --data FILE` })));
       return;
     }
     try {
@@ -166,11 +177,11 @@ class LengthScreen extends HTMLElement {
       const tabs = chosen.length > 1 ? make("div", { className: "tabs", role: "group", "aria-label": "Sentences of" }, ...chosen.map((id) => make("button", { type: "button", textContent: id, "aria-pressed": String(id === run), on: { click: () => context.setState({ from: id }) } }))) : null;
       sentences.replaceChildren(
         make("div", { className: "rg-card-head" }, make("h2", { textContent: `${some.length} sentences of ${bucket} words` }), tabs),
-        some.length ? make("ol", { className: "rg-lines" }, ...some.slice(0, PAGE).map((line) => this.#line(run, line))) : make("p", { className: "hint", textContent: "None of the kept sentences has this length." }),
+        some.length ? make("ol", { className: "rg-lines" }, ...some.slice(0, PAGE).map((line) => this.#line(run, line))) : make("p", { className: "hint", textContent: "No saved sentence has this length." }),
         some.length > PAGE ? make("p", { className: "hint", textContent: `The first ${PAGE} of ${some.length} are shown.` }) : "");
     } catch (error) {
       if (turn !== this.#turn) return;
-      sentences.replaceChildren(notice(error));
+      sentences.replaceChildren(errorMessage(error));
     }
   }
 
@@ -180,12 +191,11 @@ class LengthScreen extends HTMLElement {
     const given = String(line.source ?? line.text ?? (Array.isArray(line.words) ? line.words.join(" ") : ""));
     const right = String(line.reference ?? line.label ?? (Array.isArray(line.tags) ? line.tags.join(" ") : ""));
     const said = String(line.translation ?? (Array.isArray(line.predicted) ? line.predicted.join(" ") : line.predicted ?? ""));
-    const screen = /** @type {Record<string, string>} */ ({ translation: "translation", classify: "sentiment", tag: "entities" })[model?.task ?? ""];
     return make("li", {}, make("dl", { className: "rg-sample" },
-      make("dt", { textContent: "given" }), make("dd", { dir: "auto", textContent: shown(given, 600) }),
-      ...(right ? [make("dt", { textContent: "expected" }), make("dd", { dir: "auto", textContent: shown(right, 600) })] : []),
-      make("dt", { textContent: "it said" }), make("dd", { dir: "auto" }, make("span", { textContent: shown(said, 600) }), " ", right ? make("strong", { className: said === right ? "rg-right" : "rg-wrong", textContent: said === right ? "✓ the same" : "✗" }) : null)),
-      screen && given ? make("a", { href: `/${screen}?${new URLSearchParams({ model: run, text: given })}`, textContent: "Look at it" }) : "");
+      make("dt", { textContent: "input" }), make("dd", { dir: "auto", textContent: displayText(given, 600) }),
+      ...(right ? [make("dt", { textContent: "expected" }), make("dd", { dir: "auto", textContent: displayText(right, 600) })] : []),
+      make("dt", { textContent: "output" }), make("dd", { dir: "auto" }, make("span", { textContent: displayText(said, 600) }), " ", right ? make("strong", { className: said === right ? "rg-right" : "rg-wrong", textContent: said === right ? "✓ identical" : "✗" }) : null)),
+      model && given ? make("a", { href: `/${firstScreen(model)}?${new URLSearchParams({ model: run, text: given })}`, textContent: "Open" }) : "");
   }
 }
 

@@ -1,26 +1,29 @@
-// <rg-screen-self-attention>: every layer and head at once, the chosen one in full, and what each
-// head is like: how spread out it looks (entropy) and how far (mean distance).
+// <rg-screen-self-attention>: all layers and heads at a glance, the selected one in detail, and for
+// each head how widely (entropy) and how far (mean distance) it looks. Also the screen for models of any
+// task that has no screen of its own.
 
 import { define, make } from "/page/elements.js";
 import "/page/links.js";
 import "/page/matrix.js";
+import { outputOf } from "/page/trace-summary.js";
 import { measures, weightsOf } from "/page/weights.js";
-import { TraceScreen } from "./asking.js";
+import { TraceScreen } from "../trace-screen.js";
 
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
 /** @typedef {import("/page/weights.js").LookRecord} LookRecord */
 
 /** @param {LookRecord} look whether a text looks at itself in it */
-function own(look) {
-  return look.name.endsWith("self") || look.name === "past" || look.asking === look.asked;
+function isSelfAttention(look) {
+  return look.name.endsWith("self") || look.name === "past" || look.query_side === look.key_side;
 }
 
 /** @param {string} text words for those who do not see the heading @returns {HTMLElement} */
-function said(text) {
+function hiddenText(text) {
   return make("span", { className: "rg-said", textContent: text });
 }
 
 class SelfAttentionScreen extends TraceScreen {
+  output = make("div", { className: "rg-output" });
   list = make("ul", { className: "rg-heads-table" });
   /** @type {TraceDocument | null} */
   #of = null;
@@ -28,14 +31,15 @@ class SelfAttentionScreen extends TraceScreen {
   /** @type {Map<LookRecord, HTMLButtonElement>} */
   #lines = new Map();
 
-  /** @returns {import("../board.js").Wish} */
-  wish() {
+  /** @returns {import("../trace-panel.js").DrawingOptions} */
+  drawingOptions() {
     return {
       shapes: [["matrix", "Matrix", "regard-matrix"], ["links", "Links", "regard-links"]],
-      fits: own,
+      // a model that never looks at its own text is shown with what it does look at
+      fits: (look, trace) => isSelfAttention(look) || !trace.looks.some(isSelfAttention),
       aggregate: "one",
       firstRow: (view) => Math.floor(view.queries.length / 2),
-      none: "No layer of this model looks at its own text. Choose a transformer, or a tagger with attention.",
+      none: "This model has no attention to draw.",
       drawn: (_, __, looks) => {
         for (const [look, line] of this.#lines) line.setAttribute("aria-pressed", String(looks.includes(look)));
       },
@@ -49,20 +53,23 @@ class SelfAttentionScreen extends TraceScreen {
       const fits = context.models.find((model) => model.ready && [model.config.model?.model, model.config.model?.encoder].includes("transformer"));
       if (fits) context.setState({ model: fits.id }, { quiet: true });
     }
-    this.board.rail?.append(
-      make("h2", { className: "rg-heads-title" }, "What each head is like ", make("span", { className: "over", textContent: "entropy · distance" })), this.list);
+    this.tracePanel.before(this.output);
+    this.tracePanel.rail?.append(
+      make("h2", { className: "rg-heads-title" }, "Head statistics ", make("span", { className: "over", textContent: "entropy · distance" })), this.list);
   }
 
   /** @param {TraceDocument} trace */
-  async told(trace) {
-    const name = this.board.view ? this.board.title.split(" · ")[0] : "";
+  async traceChanged(trace) {
+    this.output.replaceChildren(...outputOf(trace, new Set([this.input.text])));
+    this.output.hidden = !this.output.childElementCount;
+    const name = this.tracePanel.view ? this.tracePanel.title.split(" · ")[0] : "";
     if (this.#of === trace && this.#name === name) return;
     this.#of = trace;
     this.#name = name;
     const looks = trace.looks.filter((look) => look.name === name);
     const found = await Promise.all(looks.map(async (look) => {
       const weights = await weightsOf(look);
-      const keys = look.keys ?? trace.sides[look.asked]?.tokens ?? [];
+      const keys = look.keys ?? trace.sides[look.key_side]?.tokens ?? [];
       return { look, ...measures(weights, Math.max(1, keys.length)) };
     }));
     if (this.#of !== trace) return;
@@ -78,11 +85,11 @@ class SelfAttentionScreen extends TraceScreen {
       const line = make("button", {
         type: "button", className: "rg-head-line", "aria-pressed": "false", title: "entropy in bits, mean distance in tokens",
         on: { click: () => this.context.setState({ layer: look.layer, head: look.head, aggregate: "one" }) },
-      }, make("span", { textContent: title }), bar(entropy / spread), make("span", {}, said("entropy "), entropy.toFixed(2), said(" bits")), bar(distance / far), make("span", {}, said("mean distance "), distance.toFixed(1)));
+      }, make("span", { textContent: title }), bar(entropy / spread), make("span", {}, hiddenText("entropy "), entropy.toFixed(2), hiddenText(" bits")), ...(isSelfAttention(look) ? [bar(distance / far), make("span", {}, hiddenText("mean distance "), distance.toFixed(1))] : []));
       this.#lines.set(look, line);
       return make("li", {}, line);
     }));
-    await this.board.show();
+    await this.tracePanel.show();
   }
 }
 

@@ -1,12 +1,12 @@
-// <rg-screen-sentiment>: words shaded and underlined by weight, the classes, and what becomes of
-// both when a word is left out or changed.
+// <rg-screen-sentiment>: words shaded and underlined by weight, the class probabilities, and how both
+// change when a word is deleted or replaced.
 
 import { palette } from "/page/colours.js";
 import { Drawing, define, make } from "/page/elements.js";
 import "/page/matrix.js";
-import { level, rowLargest } from "/page/scales.js";
-import { number, shown, spaced } from "/page/words.js";
-import { TraceScreen } from "./asking.js";
+import { level, rowLargest } from "/page/colour-scale.js";
+import { formatWeight, displayText, hasSpaceBefore } from "/page/token-text.js";
+import { TraceScreen } from "../trace-screen.js";
 
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
 /** @typedef {import("/page/weights.js").View} View */
@@ -19,13 +19,13 @@ class VerdictElement extends Drawing {
     const from = Math.max(0, row);
     const most = rowLargest(view, from) || 1;
     const colours = palette();
-    const held = document.activeElement && this.contains(document.activeElement);
+    const hadFocus = document.activeElement && this.contains(document.activeElement);
     this.nodes = view.keys.map((token, i) => {
       const weight = view.weights[from * view.keys.length + i];
       const shade = level(weight, view, from, this.scale);
       const node = make("button", {
-        type: "button", className: "rg-verdict-word", textContent: shown(token.text), title: number(weight, 3),
-        "aria-pressed": String(i === column), "aria-label": `${shown(token.text)}, ${number(weight)}`, tabIndex: i === Math.max(0, column) ? 0 : -1,
+        type: "button", className: "rg-verdict-word", textContent: displayText(token.text), title: formatWeight(weight, 3),
+        "aria-pressed": String(i === column), "aria-label": `${displayText(token.text)}, ${formatWeight(weight)}`, tabIndex: i === Math.max(0, column) ? 0 : -1,
         on: { click: () => this.choose(from, i), pointerenter: () => this.hover(from, i), pointerleave: () => this.hover(-1, -1) },
       });
       node.style.backgroundColor = colours.css[shade];
@@ -37,8 +37,8 @@ class VerdictElement extends Drawing {
     this.replaceChildren(make("div", {
       className: "rg-text", dir: "auto", role: "group", "aria-label": "Words by weight",
       on: { keydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) },
-    }, ...words.flatMap((node, i) => (spaced(view.keys, i) ? [" ", node] : [node]))));
-    if (held) words[Math.max(0, column)]?.focus();
+    }, ...words.flatMap((node, i) => (hasSpaceBefore(view.keys, i) ? [" ", node] : [node]))));
+    if (hadFocus) words[Math.max(0, column)]?.focus();
   }
 
   /** @param {KeyboardEvent} event */
@@ -56,36 +56,35 @@ class VerdictElement extends Drawing {
 define("rg-verdict", VerdictElement);
 
 class SentimentScreen extends TraceScreen {
-  task = "classify";
   classes = make("section", { "aria-label": "Classes" });
   was = make("div", { className: "rg-before", hidden: true });
-  word = make("input", { type: "text", maxLength: 100, dir: "auto", "aria-label": "The word instead", placeholder: "another word" });
+  word = make("input", { type: "text", maxLength: 100, dir: "auto", "aria-label": "Replacement", placeholder: "another word" });
   name = make("strong", { dir: "auto" });
 
-  /** @returns {import("../board.js").Wish} */
-  wish() {
+  /** @returns {import("../trace-panel.js").DrawingOptions} */
+  drawingOptions() {
     return {
       shapes: [["words", "Words", "rg-verdict"], ["matrix", "Matrix", "regard-matrix"]],
-      fits: (look) => look.asked === "text",
+      fits: (look) => look.key_side === "text",
       first: ["pooling"],
       aggregate: "mean",
-      renamed: (view) => (view.asking === "queries" && view.queries.length === 1 ? { ...view, queries: [{ text: "The verdict" }] } : view),
-      none: "This model pools its words without weights of its own.",
+      renamed: (view) => (view.querySide === "queries" && view.queries.length === 1 ? { ...view, queries: [{ text: "prediction" }] } : view),
+      none: "This model pools its words without attention.",
       drawn: (view, selection) => this.#chose(view, selection),
     };
   }
 
   build() {
-    this.input.action = "Judge";
+    this.input.action = "Classify";
     this.input.void = { row: undefined, column: undefined, was: undefined };
     super.build();
     const change = () => { if (this.word.value.trim()) this.#edit(this.word.value.trim()); };
     this.edit = make("form", { className: "rg-edit", on: { submit: (/** @type {Event} */ event) => { event.preventDefault(); change(); } } },
-      make("span", {}, "What if ", this.name, " were"), this.word,
-      make("button", { type: "submit", className: "rg-button", textContent: "Change" }),
-      make("button", { type: "button", className: "rg-button", textContent: "Delete the word", on: { click: () => this.#edit("") } }));
-    this.board.inside.append(this.edit, this.was);
-    this.board.panel?.prepend(this.classes);
+      make("span", {}, "Replace ", this.name, " with"), this.word,
+      make("button", { type: "submit", className: "rg-button", textContent: "Replace" }),
+      make("button", { type: "button", className: "rg-button", textContent: "Delete word", on: { click: () => this.#edit("") } }));
+    this.tracePanel.inside.append(this.edit, this.was);
+    this.tracePanel.wordPanel?.prepend(this.classes);
     this.word.addEventListener("input", () => { this.word.setCustomValidity(""); });
   }
 
@@ -96,12 +95,12 @@ class SentimentScreen extends TraceScreen {
 
   /** @param {View} view @param {{row: number, column: number}} selection */
   #chose(view, selection) {
-    this.name.textContent = `‘${shown(view.keys[selection.column]?.text ?? "", 24)}’`;
+    this.name.textContent = `‘${displayText(view.keys[selection.column]?.text ?? "", 24)}’`;
   }
 
   /** @param {string} instead of the selected word; empty deletes it */
   #edit(instead) {
-    const { view, selection } = this.board;
+    const { view, selection } = this.tracePanel;
     const token = view?.keys[selection.column];
     const text = this.trace?.sides.text?.text ?? "";
     if (!token || token.start === undefined || token.end === undefined) return;
@@ -109,13 +108,13 @@ class SentimentScreen extends TraceScreen {
     const before = letters.slice(0, token.start).join("");
     const after = letters.slice(token.end).join("");
     const made = (instead ? `${before}${instead}${after}` : `${before.trimEnd()} ${after.trimStart()}`).trim();
-    if (!made) return this.context.say("One word must stay.");
+    if (!made) return this.context.say("At least one word must remain.");
     this.word.value = "";
     this.context.setState({ text: made, was: this.context.state.was ?? this.input.text, column: undefined }, { push: true });
   }
 
   /** @param {TraceDocument} trace */
-  async told(trace) {
+  async traceChanged(trace) {
     const { context } = this;
     const { was } = context.state;
     const first = was && context.model ? await context.api.explain(context.model.id, { text: was }) : null;
@@ -124,11 +123,11 @@ class SentimentScreen extends TraceScreen {
     this.was.hidden = !first;
     if (!first) return;
     const look = first.looks.find((one) => one.name === "pooling");
-    const words = /** @type {import("/page/shading.js").StripElement} */ (document.createElement("regard-strip"));
+    const words = /** @type {import("/page/text-shading.js").StripElement} */ (document.createElement("regard-strip"));
     const weights = Array.isArray(look?.weights) ? look.weights[0] : [];
     words.show(first.sides.text?.tokens ?? [], weights.length ? weights : (first.sides.text?.tokens ?? []).map(() => 0), `Before: ${first.output}`);
     this.was.replaceChildren(words, make("div", {}, make("button", {
-      type: "button", className: "rg-button", textContent: "Back to how it was", on: { click: () => context.setState({ text: was, was: undefined, column: undefined }, { push: true }) },
+      type: "button", className: "rg-button", textContent: "Restore original", on: { click: () => context.setState({ text: was, was: undefined, column: undefined }, { push: true }) },
     })));
   }
 
@@ -137,7 +136,7 @@ class SentimentScreen extends TraceScreen {
     const chances = /** @type {[string, number][]} */ (Object.entries(trace.prediction?.probabilities ?? {}));
     const before = /** @type {Record<string, number>} */ (first?.prediction?.probabilities ?? {});
     const most = Math.max(...chances.map(([, chance]) => chance));
-    this.classes.replaceChildren(make("h2", { textContent: "Its verdict" }), make("ul", { className: "rg-classes" }, ...chances
+    this.classes.replaceChildren(make("h2", { textContent: "Prediction" }), make("ul", { className: "rg-classes" }, ...chances
       .sort((a, b) => b[1] - a[1]).slice(0, 10).map(([label, chance]) => {
         const fill = make("span", { className: "bar-fill" });
         fill.style.width = `${100 * chance}%`;
@@ -149,10 +148,10 @@ class SentimentScreen extends TraceScreen {
           track.append(mark);
         }
         return make("li", { className: `rg-class${chance === most ? " best" : ""}` },
-          make("bdi", { textContent: shown(label, 40) }),
-          make("span", {}, number(chance), old === null ? null : make("span", { className: "rg-change", textContent: `  was ${number(old)}` })), track);
+          make("bdi", { textContent: displayText(label, 40) }),
+          make("span", {}, formatWeight(chance), old === null ? null : make("span", { className: "rg-change", textContent: `  was ${formatWeight(old)}` })), track);
       })));
-    this.context.say(`${trace.output}${most > 0 ? `, ${number(most)}` : ""}`);
+    this.context.say(`${trace.output}${most > 0 ? `, ${formatWeight(most)}` : ""}`);
   }
 }
 

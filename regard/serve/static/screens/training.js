@@ -1,26 +1,30 @@
-// <rg-screen-training>: the curves of a run as they grow, and one sentence's matrix replayed at the
-// weights that were kept on the way.
+// <rg-screen-training>: the live learning curves of a run, and one sentence's matrix replayed at the
+// checkpoints that were saved during training.
 
 import { define, make } from "/page/elements.js";
 import { sentence } from "/page/matrix.js";
 import "/page/table.js";
-import { matrixPicture } from "/page/pictures.js";
-import { mostOf } from "/page/shading.js";
-import { shown } from "/page/words.js";
-import { plain } from "../chart.js";
-import { empty, fill, notice, picker } from "../controls.js";
-import { choose, placeOf, scaleOf, viewFor } from "../looking.js";
-import { besides, exportMenu, sheetMenu } from "../saving.js";
-import { shapeOf } from "../shade.js";
+import { matrixPicture } from "/page/svg-export.js";
+import { strongestKey } from "/page/text-shading.js";
+import { displayText } from "/page/token-text.js";
+import { formatNumber, seriesKey } from "../chart.js";
+import { emptyMessage, fillSelect, errorMessage, noText, NothingToDraw, selectField } from "../controls.js";
+import { selectLooks, indexFromState, scaleOf, loadView } from "../look-selection.js";
+import { sideBySide, exportMenu, sheetMenu } from "../export.js";
+import { takesTarget } from "../screen-list.js";
+import { makeTableToggle } from "../drawing-options.js";
 import { tile } from "./gradient.js";
-import "./styled.js";
+import "./stylesheet.js";
 
 /** @typedef {import("../app.js").Context} Context */
 /** @typedef {import("/page/weights.js").View} View */
 /** @typedef {import("/page/elements.js").Drawing} Drawing */
-/** @typedef {{name: string, value: number, low?: number, high?: number, n?: number}} Measured */
+/** @typedef {{name: string, value: number, low?: number | null, high?: number | null, n?: number}} Measured */
 /**
- * @typedef {{step: number, epoch?: number, seconds?: number, loss?: number, main?: string, learning_rate?: number,
+ * `best` says that these were the best weights so far; `averaged` names the checkpoints whose mean a line is about,
+ * and `kept` says that this mean became the weights of the run.
+ * @typedef {{step: number, epoch?: number, seconds?: number, loss?: number, validation_loss?: number | null, main?: string,
+ *   higher?: boolean, best?: boolean, averaged?: string[], kept?: boolean, learning_rate?: number,
  *   gradient_norm?: number, metrics?: Record<string, Measured>,
  *   samples?: {given: string, expected: string, predicted: string}[]}} Line
  */
@@ -32,25 +36,29 @@ class TrainingScreen extends HTMLElement {
   context = /** @type {any} */ (null);
   #turn = 0;
   #run = "";
-  /** @type {Map<number, Line>} */
+  /** @type {Map<number, Line>} validations of single weights, by step */
   #lines = new Map();
+  /** @type {Line | null} the average of several checkpoints, if it was kept */
+  #average = null;
   #live = "";
   /** @type {AbortController | null} */
   #following = null;
-  #pick = picker("Run", (model) => this.context.setState({ model, text: undefined, at: undefined, look: undefined, layer: undefined, head: undefined, row: undefined, column: undefined, point: undefined }, { push: true }));
-  #metric = picker("Measure", (metric) => this.context.setState({ metric }));
+  #pick = selectField("Run", (model) => this.context.setState({ model, text: undefined, at: undefined, look: undefined, layer: undefined, head: undefined, row: undefined, column: undefined, point: undefined }, { push: true }));
+  #metric = selectField("Metric", (metric) => this.context.setState({ metric }));
   badge = make("span", { className: "rg-live" });
   tiles = make("div", { className: "rg-tiles" });
   loss = /** @type {import("../chart.js").ChartElement} */ (document.createElement("rg-chart"));
   quality = /** @type {import("../chart.js").ChartElement} */ (document.createElement("rg-chart"));
   qualityTitle = make("span", {});
-  /** @type {import("../shade.js").ShapeElement | null} */
+  lossKey = make("div", {});
+  qualityKey = make("div", {});
+  /** @type {import("../drawing-options.js").TableToggleElement | null} */
   shape = null;
   samples = make("details", { className: "rg-samples" });
   tables = make("div", { className: "rg-two table-scroller", tabIndex: 0, role: "region", "aria-label": "Curves as tables", hidden: true });
   charts = make("div", { className: "rg-two" },
-    make("div", {}, make("h3", { textContent: "Loss, lower is better" }), this.loss),
-    make("div", {}, make("h3", {}, this.qualityTitle), this.quality));
+    make("div", {}, make("h3", { textContent: "Loss, lower is better" }), this.lossKey, this.loss),
+    make("div", {}, make("h3", {}, this.qualityTitle), this.qualityKey, this.quality));
   curves = make("section", { className: "rg-panel-card", "aria-label": "Curves" });
   replay = make("section", { className: "rg-panel-card", "aria-label": "Replay" });
   message = document.createElement("div");
@@ -63,11 +71,11 @@ class TrainingScreen extends HTMLElement {
   #build() {
     const { context } = this;
     this.curves.append(
-      make("div", { className: "rg-card-head" }, make("h2", {}, "Curves ", this.badge), make("div", { className: "rg-fields" }, this.#metric.field, (this.shape = shapeOf(context, "Curves")), sheetMenu(() => `${this.#run}-curves`, {
+      make("div", { className: "rg-card-head" }, make("h2", {}, "Curves ", this.badge), make("div", { className: "rg-fields" }, this.#metric.field, (this.shape = makeTableToggle(context, "Curves")), sheetMenu(() => `${this.#run}-curves`, {
         title: () => `${this.#run}: curves`,
-        picture: () => besides([["Loss", this.loss.picture()], [this.qualityTitle.textContent ?? "", this.quality.picture()]]),
+        picture: () => sideBySide([["Loss", this.loss.picture()], [this.qualityTitle.textContent ?? "", this.quality.picture()]]),
         tables: () => [this.loss.table(), this.quality.table()],
-        json: () => [...this.#lines.values()],
+        json: () => [...this.#lines.values(), ...(this.#average ? [this.#average] : [])],
       }, context))),
       this.tiles,
       this.charts,
@@ -80,7 +88,7 @@ class TrainingScreen extends HTMLElement {
         this.#draw();
         context.say(text);
       });
-      chart.addEventListener("rg-pass", (event) => context.pass(/** @type {CustomEvent} */ (event).detail.text));
+      chart.addEventListener("rg-pass", (event) => context.showHover(/** @type {CustomEvent} */ (event).detail.text));
     }
     this.#buildReplay();
     context.keys({});
@@ -94,20 +102,20 @@ class TrainingScreen extends HTMLElement {
     this.curves.hidden = this.replay.hidden = !model;
     context.legend(null, "");
     if (!model) {
-      message.replaceChildren(empty("No run is served", "Start the server with the folder of a run; one that is still being trained will do."));
+      message.replaceChildren(emptyMessage("No run is served", "Start the server with a run folder; its training may still be in progress."));
       return;
     }
-    fill(this.#pick.select, context.models.map((one) => [one.id, `${one.id} · ${one.task}`]), model.id);
+    fillSelect(this.#pick.select, context.models.map((one) => [one.id, `${one.id} · ${one.task}`]), model.id);
     if (model.id !== this.#run) {
       this.#run = model.id;
-      this.#lines.clear();
+      this.#clear();
       this.#known = null;
       this.#stop();
       try {
         for (const line of await context.busy(context.api.metrics(model.id))) this.#take(line);
         message.replaceChildren();
       } catch (error) {
-        if (turn === this.#turn) message.replaceChildren(notice(error));
+        if (turn === this.#turn) message.replaceChildren(errorMessage(error));
       }
       if (turn !== this.#turn) return;
       void this.#follow(model.id);
@@ -116,9 +124,18 @@ class TrainingScreen extends HTMLElement {
     await this.#replay(turn);
   }
 
-  /** @param {unknown} line */
-  #take(line) {
-    if (line && typeof line === "object" && typeof /** @type {Line} */ (line).step === "number") this.#lines.set(/** @type {Line} */ (line).step, /** @type {Line} */ (line));
+  #clear() {
+    this.#lines.clear();
+    this.#average = null;
+  }
+
+  /** @param {unknown} taken */
+  #take(taken) {
+    if (!taken || typeof taken !== "object" || typeof /** @type {Line} */ (taken).step !== "number") return;
+    const line = /** @type {Line} */ (taken);
+    // an average that was not kept is not the model that is served
+    if (line.averaged) this.#average = line.kept ? line : null;
+    else this.#lines.set(line.step, line);
   }
 
   /** @param {string} run */
@@ -129,7 +146,7 @@ class TrainingScreen extends HTMLElement {
     try {
       for await (const event of this.context.api.events(run, following.signal)) {
         if (following.signal.aborted || !this.isConnected) return;
-        if (event.event === "reset") this.#lines.clear();
+        if (event.event === "reset") this.#clear();
         else if (event.event === "metrics") this.#take(event.data);
         else if (event.event === "end") this.#live = "finished";
         if (this.#live !== "finished") this.#live = "live";
@@ -163,45 +180,58 @@ class TrainingScreen extends HTMLElement {
     this.badge.hidden = !this.#live;
     const some = lines.length > 0;
     for (const node of [this.loss, this.quality, this.tiles]) node.hidden = !some;
-    this.qualityTitle.textContent = some ? "" : "Waiting for the first look at the validation data…";
+    this.qualityTitle.textContent = some ? "" : "Waiting for the first validation…";
     if (!some) return;
     const last = lines[lines.length - 1];
     const names = Object.keys(last.metrics ?? {});
     const metric = names.includes(state.metric) ? state.metric : last.main ?? names[0] ?? "";
-    fill(this.#metric.select, names.map((name) => [name, last.metrics?.[name]?.name ?? name]), metric);
+    fillSelect(this.#metric.select, names.map((name) => [name, last.metrics?.[name]?.name ?? name]), metric);
     this.#metric.field.hidden = names.length < 2;
     const label = last.metrics?.[metric]?.name ?? metric;
     this.qualityTitle.textContent = `${label} on the validation data`;
     const losses = lines.filter((line) => typeof line.loss === "number").map((line) => ({ x: line.step, y: line.loss ?? 0 }));
+    const validationLosses = lines.filter((line) => typeof line.validation_loss === "number").map((line) => ({ x: line.step, y: line.validation_loss ?? 0 }));
     const values = lines.flatMap((line) => {
       const found = line.metrics?.[metric];
-      return found ? [{ x: line.step, y: found.value, low: found.low, high: found.high }] : [];
+      return found && typeof found.value === "number" ? [{ x: line.step, y: found.value, low: found.low ?? undefined, high: found.high ?? undefined }] : [];
     });
     const point = Number(state.point ?? NaN);
     const at = (/** @type {{x: number}[]} */ points) => points.findIndex((one) => one.x === point);
-    this.loss.show({ title: "Loss", across: "step", up: "loss", series: [{ name: "loss", points: losses }] }, at(losses));
-    this.quality.show({ title: label, across: "step", up: label, series: [{ name: label, points: values }] }, at(values));
+    const lossSeries = [{ name: "training", points: losses }, { name: "validation", points: validationLosses }].filter((one) => one.points.length);
+    this.loss.show({ title: "Loss", across: "step", up: "loss", series: lossSeries }, at(losses));
+    this.lossKey.replaceChildren(seriesKey(lossSeries));
+    const average = this.#average;
+    const averaged = average?.metrics?.[metric];
+    const series = [{ name: label, points: values }, ...(average && averaged && typeof averaged.value === "number" ? [{ name: nameOfWeights(average), mark: true, points: [{ x: average.step, y: averaged.value, low: averaged.low ?? undefined, high: averaged.high ?? undefined }] }] : [])];
+    this.quality.show({ title: label, across: "step", up: label, series }, at(values));
+    this.qualityKey.replaceChildren(...(series.length > 1 ? [seriesKey(series)] : []));
     const timed = lines.findLast((line) => line.seconds) ?? last;
-    const best = values.reduce((most, one) => (one.y > most.y ? one : most), values[0]);
+    const higher = metric !== last.main || last.higher !== false;
+    const best = values.reduce((most, one) => ((higher ? one.y > most.y : one.y < most.y) ? one : most), values[0]);
+    const used = average ?? lines.findLast((line) => line.best);
+    const saved = used?.metrics?.[metric];
     this.tiles.replaceChildren(
-      tile(String(last.step), `steps${timed.epoch ? `, ${timed.epoch + 1} times through the data` : ""}`),
+      tile(String(last.step), `steps${timed.epoch ? `, ${timed.epoch + 1} passes over the data` : ""}`),
       tile(clock(timed.seconds ?? 0), "of training"),
-      tile(plain(losses[losses.length - 1]?.y ?? NaN), "last loss"),
-      ...(values.length ? [tile(plain(values[values.length - 1].y), `last ${label}`), tile(plain(best.y), `highest ${label}, at step ${best.x}`)] : []));
+      tile(formatNumber(losses[losses.length - 1]?.y ?? NaN), "last training loss"),
+      ...(validationLosses.length ? [tile(formatNumber(validationLosses[validationLosses.length - 1].y), "last validation loss")] : []),
+      ...(values.length ? [tile(formatNumber(values[values.length - 1].y), `last ${label}`)] : []),
+      ...(used && saved ? [tile(formatNumber(saved.value), `${label} of the saved weights: ${nameOfWeights(used)}`)]
+        : values.length ? [tile(formatNumber(best.y), `${higher ? "highest" : "lowest"} ${label}, at step ${best.x}`)] : []));
     const table = state.shape === "table";
     this.shape?.show();
     this.tables.hidden = !table;
     this.charts.hidden = table;
     if (table) this.tables.replaceChildren(this.loss.table(), this.quality.table());
-    this.#samplesOf(this.#lines.get(point) ?? last);
+    this.#samplesOf(this.#lines.get(point) ?? used ?? last, used);
   }
 
-  /** @param {Line} line */
-  #samplesOf(line) {
+  /** @param {Line} line @param {Line} [used] the line of the saved weights */
+  #samplesOf(line, used) {
     const some = (line.samples ?? []).slice(0, 3);
     this.samples.hidden = !some.length;
-    this.samples.replaceChildren(make("summary", { textContent: `What it answered at step ${line.step}` }), make("div", { className: "rg-sample-list" }, ...some.map((one) => make("dl", { className: "rg-sample" },
-      ...[["given", one.given], ["expected", one.expected], ["it said", one.predicted]].flatMap(([name, text]) => [make("dt", { textContent: name }), make("dd", { dir: "auto", textContent: shown(text, 240) })])))));
+    this.samples.replaceChildren(make("summary", { textContent: line.averaged ? `Sample outputs of the saved weights: ${nameOfWeights(line)}` : `Sample outputs at step ${line.step}${line === used ? ", of the saved weights" : ""}` }), make("div", { className: "rg-sample-list" }, ...some.map((one) => make("dl", { className: "rg-sample" },
+      ...[["input", one.given], ["expected", one.expected], ["output", one.predicted]].flatMap(([name, text]) => [make("dt", { textContent: name }), make("dd", { dir: "auto", textContent: displayText(text, 240) })])))));
   }
 
   input = /** @type {import("../controls.js").InputElement} */ (document.createElement("rg-input"));
@@ -213,10 +243,10 @@ class TrainingScreen extends HTMLElement {
   where = make("output", {});
   marks = make("div", { className: "rg-marks", "aria-hidden": "true" });
   play = make("button", { type: "button", className: "rg-button", on: { click: () => this.#toggle() } }, "Play");
-  #look = picker("Look", (look) => this.context.setState({ look, layer: undefined, head: undefined }));
-  #layer = picker("Layer", (layer) => this.context.setState({ layer }));
-  #head = picker("Heads", (head) => this.context.setState({ head: head === "mean" ? undefined : head }));
-  shade = /** @type {import("../shade.js").ShadeElement} */ (document.createElement("rg-shade"));
+  #look = selectField("Attention", (look) => this.context.setState({ look, layer: undefined, head: undefined }));
+  #layer = selectField("Layer", (layer) => this.context.setState({ layer }));
+  #head = selectField("Heads", (head) => this.context.setState({ head: head === "mean" ? undefined : head }));
+  shade = /** @type {import("../drawing-options.js").ScaleOptionsElement} */ (document.createElement("rg-scale-options"));
   body = make("div", { className: "rg-replay" });
   /** @type {import("/page/weights.js").TraceDocument | null} */
   #trace = null;
@@ -228,7 +258,7 @@ class TrainingScreen extends HTMLElement {
 
   #buildReplay() {
     this.input.context = this.shade.context = this.context;
-    this.input.fits = () => false;
+    this.input.models = () => [];
     this.input.action = "Replay";
     this.input.label = "Sentence to replay";
     this.body.append(
@@ -236,7 +266,7 @@ class TrainingScreen extends HTMLElement {
       make("div", { className: "rg-fields" }, this.#look.field, this.#layer.field, this.#head.field, this.shade),
       this.said, this.matrix, this.table);
     this.replay.append(
-      make("div", { className: "rg-card-head" }, make("h2", { textContent: "Replay: how it came to look there" }), exportMenu({
+      make("div", { className: "rg-card-head" }, make("h2", { textContent: "Replay: how the attention map developed" }), exportMenu({
         name: () => `${this.#run}-replay`, trace: () => this.#trace,
         picture: () => this.#view && matrixPicture(this.#view, { ...scaleOf(this.context.state), high: 1 }),
       }, this.context)),
@@ -247,7 +277,7 @@ class TrainingScreen extends HTMLElement {
     });
     this.body.addEventListener("regard-hover", (event) => {
       const { row, column } = /** @type {CustomEvent} */ (event).detail;
-      this.context.pass(this.#view && row >= 0 && column >= 0 ? sentence(this.#view, row, column) : "");
+      this.context.showHover(this.#view && row >= 0 && column >= 0 ? sentence(this.#view, row, column) : "");
     });
   }
 
@@ -258,12 +288,12 @@ class TrainingScreen extends HTMLElement {
     if (!model) return;
     input.show();
     try {
-      if (!model.ready) throw new Error("This run has no weights yet. As soon as it has, its matrix can be replayed here.");
+      if (!model.ready) throw new Error("This run has no weights yet. Once it has, its attention map can be replayed here.");
       const kept = this.#known ?? await context.busy(context.api.checkpoints(model.id));
       if (turn !== this.#turn) return;
       this.#known = kept;
       const text = input.text;
-      if (!text.trim()) throw new Error("Write a sentence above and press Enter.");
+      if (!text.trim()) throw noText();
       const places = [...kept.map((one) => one.id), "final"];
       const at = Math.max(0, places.indexOf(state.at ?? "final"));
       this.slider.max = String(places.length - 1);
@@ -273,22 +303,22 @@ class TrainingScreen extends HTMLElement {
       this.where.textContent = this.#named(at);
       this.marks.replaceChildren(...places.map((_, i) => make("i", { className: i === at ? "now" : "" })));
       const final = await context.busy(context.api.explain(model.id, { text }));
-      // the last answer is dictated to the earlier weights, so that the rows stay the same words
-      const told = model.task === "translation" ? { target: final.output } : {};
-      const trace = places[at] === "final" ? final : await context.busy(context.api.explain(model.id, { text, checkpoint: places[at], ...told }));
+      // earlier weights are forced to the final output, so that the rows stay the same words
+      const target = takesTarget(model) ? { target: final.output } : {};
+      const trace = places[at] === "final" ? final : await context.busy(context.api.explain(model.id, { text, checkpoint: places[at], ...target }));
       if (turn !== this.#turn) return;
-      const found = choose(trace, { ...state, aggregate: state.head === undefined ? "mean" : "one" }, { first: ["source", "decoder.source", "past", "decoder.self", "pooling"] });
-      if (!found) throw new Error("This model takes no looks: it was trained without attention.");
+      const found = selectLooks(trace, { ...state, aggregate: state.head === undefined ? "mean" : "one" }, { first: ["source", "decoder.source", "past", "decoder.self", "pooling"] });
+      if (!found) throw new NothingToDraw("No attention", "This model has no attention to replay.");
       const numbers = (/** @type {number[]} */ all) => all.map((n) => /** @type {[string, string]} */ ([String(n), String(n)]));
-      fill(this.#look.select, found.names.map((name) => [name, name]), found.name);
-      fill(this.#layer.select, numbers(found.layers), String(found.layer));
-      fill(this.#head.select, [["mean", "mean of all"], ...numbers(found.heads)], found.aggregate === "one" ? String(found.head) : "mean");
+      fillSelect(this.#look.select, found.names.map((name) => [name, name]), found.name);
+      fillSelect(this.#layer.select, numbers(found.layers), String(found.layer));
+      fillSelect(this.#head.select, [["mean", "mean of all"], ...numbers(found.heads)], found.aggregate === "one" ? String(found.head) : "mean");
       this.#look.field.hidden = found.names.length < 2;
       this.#layer.field.hidden = found.layers.length < 2;
       this.#head.field.hidden = found.heads.length < 2;
-      const view = await viewFor(trace, found.looks, found.aggregate, state.specials === "hide");
+      const view = await loadView(trace, found.looks, found.aggregate, state.specials === "hide");
       if (turn !== this.#turn) return;
-      note.replaceChildren(...(places.length < 2 ? [make("p", { className: "hint", textContent: "This run has kept no earlier weights: train with --save-every to replay them." })] : []));
+      note.replaceChildren(...(places.length < 2 ? [make("p", { className: "hint", textContent: "This run has no earlier checkpoints. Train with --save-every to keep some." })] : []));
       body.hidden = false;
       this.#view = view;
       this.#trace = trace;
@@ -300,15 +330,15 @@ class TrainingScreen extends HTMLElement {
       const drawing = table ? this.table : this.matrix;
       drawing.scale = scale;
       drawing.view = view;
-      this.said.replaceChildren("target" in told && places[at] !== "final" ? "Read along its final words: " : "It says ", make("bdi", { dir: "auto", textContent: shown(trace.output || "nothing", 200) }));
+      this.said.replaceChildren("target" in target && places[at] !== "final" ? "Forced to the final output: " : "Output: ", make("bdi", { dir: "auto", textContent: displayText(trace.output || "nothing", 200) }));
       context.legend(view, scale);
-      const row = Math.min(view.queries.length - 1, Math.max(0, view.rows.indexOf(placeOf(state, "row"))));
-      this.#select(row, view.columns.indexOf(placeOf(state, "column")), `${this.#named(at)}: `);
+      const row = Math.min(view.queries.length - 1, Math.max(0, view.rows.indexOf(indexFromState(state, "row"))));
+      this.#select(row, view.columns.indexOf(indexFromState(state, "column")), `${this.#named(at)}: `);
     } catch (error) {
       if (turn !== this.#turn) return;
       body.hidden = true;
       this.#stop();
-      note.replaceChildren(model.ready ? notice(error) : empty("Not yet", error instanceof Error ? error.message : ""));
+      note.replaceChildren(model.ready ? errorMessage(error) : emptyMessage("No weights yet", error instanceof Error ? error.message : ""));
     }
   }
 
@@ -348,7 +378,7 @@ class TrainingScreen extends HTMLElement {
   #select(row, column, before = "") {
     const view = this.#view;
     if (!view || row < 0) return;
-    const most = column < 0 ? mostOf(view, row) : column;
+    const most = column < 0 ? strongestKey(view, row) : column;
     this.matrix.selection = { row, column: most };
     this.table.selection = { row, column: most };
     this.context.setState({ row: view.rows[row], column: column < 0 ? undefined : view.columns[column] }, { quiet: true });
@@ -362,6 +392,11 @@ function clock(seconds) {
   if (whole < 60) return `${whole} s`;
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+}
+
+/** @param {Line} line @returns {string} which weights it is about */
+function nameOfWeights(line) {
+  return line.averaged ? `average of ${line.averaged.length} checkpoints` : `step ${line.step}`;
 }
 
 define("rg-screen-training", TrainingScreen);

@@ -1,12 +1,12 @@
-// <rg-screen-translation>: target words in rows, source words in columns; the beam; force.
+// <rg-screen-translation>: target words in rows, source words in columns; the beam; constrained attention.
 
 import { define, make } from "/page/elements.js";
 import "/page/links.js";
 import "/page/matrix.js";
-import "/page/shading.js";
-import { number, shown, spaced } from "/page/words.js";
-import { aligned, changes, pinsOf, pinsText } from "../pairs.js";
-import { TraceScreen } from "./asking.js";
+import "/page/text-shading.js";
+import { formatWeight, displayText, hasSpaceBefore } from "/page/token-text.js";
+import { alignmentLinks, wordChanges, pinsOf, pinsText } from "../word-pairs.js";
+import { TraceScreen } from "../trace-screen.js";
 
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
 /** @typedef {import("/page/weights.js").View} View */
@@ -14,7 +14,6 @@ import { TraceScreen } from "./asking.js";
 const BEAM = 5;
 
 class TranslationScreen extends TraceScreen {
-  task = "translation";
   output = make("div", { className: "rg-output" });
   force = make("details", { className: "rg-box rg-force" });
   beam = make("section", { className: "rg-beam" });
@@ -22,14 +21,14 @@ class TranslationScreen extends TraceScreen {
   #ticked = new Set();
   #row = -1;
 
-  /** @returns {import("../board.js").Wish} */
-  wish() {
+  /** @returns {import("../trace-panel.js").DrawingOptions} */
+  drawingOptions() {
     return {
       shapes: [["matrix", "Matrix", "regard-matrix"], ["links", "Links", "regard-links"], ["text", "Text", "regard-text"]],
-      fits: (look) => look.asking === "target" && look.asked === "source",
+      fits: (look) => look.query_side === "target" && look.key_side === "source",
       first: ["source", "decoder.source"],
       aggregate: "mean",
-      none: "This model translates without attention: it never looks back at the source.",
+      none: "This model has no attention to the source.",
       more: [["Pharaoh", "txt", () => this.#pharaoh()]],
       drawn: (view, selection) => this.#chose(view, selection),
     };
@@ -40,9 +39,9 @@ class TranslationScreen extends TraceScreen {
     this.input.action = "Translate";
     this.input.void = { row: undefined, column: undefined, pins: undefined };
     super.build();
-    this.board.before(this.output);
-    this.board.side.append(this.force);
-    this.board.below.append(this.beam);
+    this.tracePanel.before(this.output);
+    this.tracePanel.side.append(this.force);
+    this.tracePanel.below.append(this.beam);
     this.force.addEventListener("toggle", () => this.context.setState({ force: this.force.open }, { quiet: true }));
   }
 
@@ -53,8 +52,8 @@ class TranslationScreen extends TraceScreen {
   }
 
   /** @param {TraceDocument} trace */
-  async told(trace) {
-    this.output.hidden = this.board.hidden;
+  async traceChanged(trace) {
+    this.output.hidden = this.tracePanel.hidden;
     this.#beam(trace);
     const { context } = this;
     if (!context.state.pins || !context.model) return this.#output(trace, null);
@@ -65,24 +64,24 @@ class TranslationScreen extends TraceScreen {
   /** @param {TraceDocument} trace @param {TraceDocument | null} free the same without pins */
   #output(trace, free) {
     const tokens = trace.sides.target?.tokens ?? [];
-    const was = free ? changes(free.sides.target.tokens, tokens) : null;
+    const was = free ? wordChanges(free.sides.target.tokens, tokens) : null;
     this.#words = tokens.map((token, i) => make("button", {
-      type: "button", className: `rg-word${was?.made[i] ? " made" : ""}${token.special ? " special" : ""}`, textContent: shown(token.text), tabIndex: -1, "aria-pressed": "false",
-      on: { click: () => this.board.view && this.board.select({ row: this.board.view.rows.indexOf(i), column: -1 }) },
+      type: "button", className: `rg-word${was?.made[i] ? " made" : ""}${token.special ? " special" : ""}`, textContent: displayText(token.text), tabIndex: -1, "aria-pressed": "false",
+      on: { click: () => this.tracePanel.view && this.tracePanel.select({ row: this.tracePanel.view.rows.indexOf(i), column: -1 }) },
     }));
     const line = make("div", { className: "rg-line", dir: "auto", role: "group", "aria-label": "Translation", on: { keydown: (/** @type {KeyboardEvent} */ event) => this.#walk(event) } },
-      ...this.#words.flatMap((node, i) => (spaced(tokens, i) ? [" ", node] : [node])));
-    const parts = [make("h2", { className: "over", textContent: free ? "Translation, forced" : "Translation" }), line];
+      ...this.#words.flatMap((node, i) => (hasSpaceBefore(tokens, i) ? [" ", node] : [node])));
+    const parts = [make("h2", { className: "over", textContent: free ? "Constrained translation" : "Translation" }), line];
     if (free && was) {
       const chance = (/** @type {TraceDocument} */ one) => Number(one.prediction?.log_probability ?? 0).toFixed(2);
       parts.push(
-        make("h2", { className: "over", textContent: "By itself it writes" }),
+        make("h2", { className: "over", textContent: "Translation without constraints" }),
         make("div", { className: "rg-line small", dir: "auto" }, ...free.sides.target.tokens.flatMap((token, i) => {
-          const node = make(was.gone[i] ? "del" : "span", { textContent: shown(token.text), className: token.special ? "special" : "" });
-          return spaced(free.sides.target.tokens, i) ? [" ", node] : [node];
+          const node = make(was.gone[i] ? "del" : "span", { textContent: displayText(token.text), className: token.special ? "special" : "" });
+          return hasSpaceBefore(free.sides.target.tokens, i) ? [" ", node] : [node];
         })),
-        make("p", { className: "hint" }, `log-probability ${chance(free)} by itself, ${chance(trace)} forced. `,
-          make("button", { type: "button", className: "rg-button", textContent: "Let it look freely", on: { click: () => this.context.setState({ pins: undefined }, { push: true }) } })));
+        make("p", { className: "hint" }, `log-probability ${chance(free)} without constraints, ${chance(trace)} with them.  `,
+          make("button", { type: "button", className: "rg-button", textContent: "Remove constraints", on: { click: () => this.context.setState({ pins: undefined }, { push: true }) } })));
     }
     this.output.replaceChildren(...parts);
     this.#mark();
@@ -104,7 +103,7 @@ class TranslationScreen extends TraceScreen {
   }
 
   #mark() {
-    const { view, selection } = this.board;
+    const { view, selection } = this.tracePanel;
     const row = view ? view.rows[selection.row] : -1;
     this.#words.forEach((word, i) => {
       word.setAttribute("aria-pressed", String(i === row));
@@ -123,12 +122,12 @@ class TranslationScreen extends TraceScreen {
     }
     const source = this.trace?.sides.source.tokens ?? [];
     const again = make("button", {
-      type: "button", className: "rg-button primary", textContent: "Decode again", disabled: !this.#ticked.size,
+      type: "button", className: "rg-button primary", textContent: "Translate again", disabled: !this.#ticked.size,
       on: { click: () => this.context.setState({ pins: pinsText({ ...pins, [row]: [...this.#ticked].sort((a, b) => a - b) }), row, column: undefined }, { push: true }) },
     });
     const chips = source.map((token, i) => {
       const chip = make("button", {
-        type: "button", className: "rg-chip", textContent: shown(token.text, 20), "aria-pressed": String(this.#ticked.has(i)),
+        type: "button", className: "rg-chip", textContent: displayText(token.text, 20), "aria-pressed": String(this.#ticked.has(i)),
         on: {
           click: () => {
             if (!this.#ticked.delete(i)) this.#ticked.add(i);
@@ -141,9 +140,9 @@ class TranslationScreen extends TraceScreen {
     });
     this.force.open = this.context.state.force === "1" || this.force.open;
     this.force.replaceChildren(
-      make("summary", { textContent: "Force it to look elsewhere" }),
-      make("p", { className: "hint" }, "As it writes word ", make("strong", { textContent: String(row + 1) }), " it may look at these source words only:"),
-      make("div", { className: "rg-examples", role: "group", "aria-label": "Source words it may look at", dir: "auto" }, ...chips), again);
+      make("summary", { textContent: "Constrain attention" }),
+      make("p", { className: "hint" }, "For output word ", make("strong", { textContent: String(row + 1) }), ", allow these source words only:"),
+      make("div", { className: "rg-examples", role: "group", "aria-label": "Allowed source words", dir: "auto" }, ...chips), again);
   }
 
   /** @param {TraceDocument} trace */
@@ -152,21 +151,21 @@ class TranslationScreen extends TraceScreen {
     const best = Math.max(...nbest.map((one) => one.log_probability));
     this.beam.hidden = nbest.length < 2;
     this.beam.replaceChildren(
-      make("h2", { textContent: "The beam: other whole translations" }),
+      make("h2", { textContent: "Beam: alternative translations" }),
       make("ol", { className: "rg-nbest" }, ...nbest.map((one) => {
         const fill = make("span", { className: "bar-fill" });
         fill.style.width = `${Math.max(1, 100 * Math.exp(one.log_probability - best))}%`;
-        return make("li", {}, make("bdi", { textContent: shown(one.output, 200) }),
+        return make("li", {}, make("bdi", { textContent: displayText(one.output, 200) }),
           make("span", { className: "bar-track", "aria-hidden": "true" }, fill),
-          make("span", { className: "bar-number", textContent: number(Math.exp(one.log_probability)) }));
+          make("span", { className: "bar-number", textContent: formatWeight(Math.exp(one.log_probability)) }));
       })));
   }
 
   #pharaoh() {
     const { trace } = this;
-    const { view } = this.board;
+    const { view } = this.tracePanel;
     if (!trace || !view) return null;
-    const links = trace.alignment?.length ? trace.alignment : aligned(view);
+    const links = trace.alignment?.length ? trace.alignment : alignmentLinks(view);
     return new Blob([`${links.map((pair) => pair.join("-")).join(" ")}\n`], { type: "text/plain" });
   }
 }

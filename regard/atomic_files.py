@@ -1,0 +1,195 @@
+"""Files and folders that appear whole or not at all."""
+
+import errno
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from regard.errors import RegardError
+from regard.verified_files import file_kind
+
+T = TypeVar("T")
+PART = ".part"
+"""How the names of files end that are being written."""
+_DESCRIPTORS = {"/dev/stdout": 1, "/dev/stderr": 2}
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
+
+
+def write_whole(path: Path, write: Callable[[Path], T]) -> T:
+    """Let `write` fill a temporary file, make sure that it is on the disk, and put it in place.
+
+    For files in a folder that Regard manages, which may come from somebody else: a link in the
+    place of the file is replaced and never followed, and anything else but a regular file is an
+    error. Files that users name are written with `write_output`.
+    """
+    with _described_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        status = _status(path, follow=False)
+        if status is not None and stat.S_ISLNK(status.st_mode):
+            status = None  # the link itself is replaced
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, f"it is {file_kind(status.st_mode)}, not a regular file")
+        return _replace(path, write, status)
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text file in a folder that Regard manages."""
+    write_whole(path, lambda part: part.write_bytes(text.encode("utf-8")))
+
+
+def write_output(path: Path, write: Callable[[BinaryIO], T]) -> T:
+    """Let `write` fill the file that a user named.
+
+    Links are followed. A regular file appears, or gets its new content, whole or not at all. A
+    pipe, a device or an open file descriptor such as /dev/stdout is written to directly.
+    """
+    with _described_errors(path):
+        descriptor = _descriptor(path)
+        if descriptor is not None:
+            with os.fdopen(os.dup(descriptor), "wb") as stream:
+                return write(stream)
+        status = _status(path)
+        target = Path(os.path.realpath(path))
+        if status is not None and stat.S_ISDIR(status.st_mode):
+            raise OSError(errno.EISDIR, "it is a folder")
+        if status is None and not target.parent.is_dir():
+            folder = target.parent if path.is_symlink() else path.parent
+            raise OSError(errno.ENOENT, f"no folder {folder}")
+        if status is None or (stat.S_ISREG(status.st_mode) and _is_at(target, status)):
+
+            def fill(part: Path) -> T:
+                with part.open("wb") as stream:
+                    return write(stream)
+
+            return _replace(target, fill, status)
+        with path.open("wb") as stream:
+            return write(stream)
+
+
+def write_folder(folder: Path, fill: Callable[[Path], T]) -> T:
+    """Let `fill` write files into a temporary folder, which then becomes the new folder.
+
+    Links are followed. An empty folder is replaced; one that contains anything is an error.
+    """
+    with _described_errors(folder):
+        refuse_used_folder(folder)
+        target = Path(os.path.realpath(folder))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        partial.mkdir()
+        try:
+            result = fill(partial)
+            if target.is_dir():
+                partial.chmod(_permissions(target.stat()))
+            os.replace(partial, target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return result
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder that a user named, and those above it; links are followed."""
+    with _described_errors(folder):
+        Path(os.path.realpath(folder)).mkdir(parents=True, exist_ok=True)
+
+
+def refuse_used_folder(folder: Path) -> None:
+    """Raise an error unless a folder is new or empty."""
+    if _status(folder) is None:
+        return
+    if not folder.is_dir():
+        raise RegardError(f"{folder}: is not a folder: choose a new or empty folder")
+    if any(folder.iterdir()):
+        raise RegardError(
+            f"{folder}: already contains other files; nothing was written: choose a new or empty "
+            "folder"
+        )
+
+
+def is_partial_file(path: Path) -> bool:
+    """Whether a process was killed while it wrote this file."""
+    return re.search(rf".\.\d+{re.escape(PART)}$", path.name) is not None and (
+        path.is_symlink() or path.is_file()
+    )
+
+
+def _replace(path: Path, write: Callable[[Path], T], replaced: os.stat_result | None) -> T:
+    """Put a complete file in the place of a regular file or of none."""
+    if replaced is not None:
+        effective = os.access in os.supports_effective_ids
+        if not os.access(path, os.W_OK, effective_ids=effective):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
+    part.unlink(missing_ok=True)
+    # exclusively: nobody can have put a link there, through which another file would be written
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    try:
+        if replaced is not None:
+            _copy_owner(replaced, part)
+            part.chmod(_permissions(replaced) | stat.S_IWUSR)  # before anything secret is in it
+        result = write(part)
+        if replaced is not None:
+            part.chmod(_permissions(replaced))
+        _to_disk(part)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    _to_disk(path.parent)
+    return result
+
+
+def _copy_owner(status: os.stat_result, path: Path) -> None:
+    """Give a file the owner of the one that it replaces, if this process may."""
+    own = path.stat()
+    if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
+        with suppress(OSError):
+            os.chown(path, status.st_uid, status.st_gid)
+
+
+def _permissions(status: os.stat_result) -> int:
+    return status.st_mode & 0o777
+
+
+def _status(path: Path, *, follow: bool = True) -> os.stat_result | None:
+    """What is at a path; None for nothing, or for a link to nothing."""
+    try:
+        return os.stat(path, follow_symlinks=follow)
+    except FileNotFoundError:
+        return None
+
+
+def _is_at(path: Path, status: os.stat_result) -> bool:
+    """Whether the file with this status is at a path; a link in /proc may name another one."""
+    found = _status(path)
+    return found is not None and os.path.samestat(found, status)
+
+
+def _descriptor(path: Path) -> int | None:
+    """The number of the open file that a path such as /dev/stdout stands for.
+
+    Opening that path again would truncate a file that is being appended to.
+    """
+    name = str(path)
+    match = _DESCRIPTOR.fullmatch(name)
+    return _DESCRIPTORS.get(name) if match is None else int(match[1])
+
+
+@contextmanager
+def _described_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RegardError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+def _to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,1 @@
+"""Commands about the installation: what works on this machine, and shell completion."""

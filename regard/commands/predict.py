@@ -1,0 +1,327 @@
+"""`regard predict`: a trained run on lines of text."""
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+from regard.commands.line_io import (
+    EXIT_CODES,
+    TRUNCATED,
+    as_json_line,
+    in_blocks,
+    open_lines,
+    paired_lines,
+    refuse_two_inputs,
+    report_truncated,
+    write_lines,
+)
+from regard.commands.run_options import add_run_options, given_options
+from regard.errors import OptionError, RegardError
+from regard.options import whole_number
+
+
+def add(commands: Any, arguments: Sequence[str] | None) -> None:
+    """Add `predict`."""
+    predict = commands.add_parser(
+        "predict",
+        help="predict one output line per input line",
+        description="Predict one output line per text. With --nbest N, one line per candidate: the "
+        "number of the text, the score and the output, separated by tabs.",
+        note=EXIT_CODES,
+        examples=(
+            'regard predict runs/en-fr "The black cat sleeps ."',
+            "regard predict runs/en-fr --input test.en --output test.fr --beam 10",
+        ),
+    )
+    predict.add_argument("folder", type=Path, help="the run folder")
+    predict.add_argument("texts", nargs="*", metavar="text", help="texts, in quotation marks")
+    given = predict.add_mutually_exclusive_group()
+    given.add_argument("--text", help="one text")
+    given.add_argument(
+        "--input",
+        metavar="FILE",
+        help="texts, one per line; - for standard input (default: standard input; at a terminal, "
+        "each line is answered at once)",
+    )
+    predict.add_argument(
+        "--output", default="-", metavar="FILE", help="output file (default: standard output)"
+    )
+    predict.add_argument("--json", action="store_true", help="print all details as JSON")
+    predict.add_argument(
+        "--batch-size",
+        type=whole_number(1, 100_000),
+        metavar="INT",
+        help="maximum number of lines per batch",
+    )
+    if arguments is None or "predict" in arguments:
+        add_run_options(predict, arguments, "predict_options")
+    constraints = predict.add_argument_group("Constraints on translations")
+    constraints.add_argument(
+        "--prefix", metavar="FILE", help="beginnings of the translations, one per input line"
+    )
+    constraints.add_argument(
+        "--force",
+        type=parse_pins,
+        metavar="PINS",
+        help='what target tokens may attend to, as in "2:0,1 5:4": token 2 to words 0 and 1, token '
+        "5 to word 4, all counted from 0",
+    )
+    constraints.add_argument(
+        "--markup",
+        choices=("html", "xml"),
+        help="lines have inline tags, which are placed around the aligned words",
+    )
+    predict.rest = "texts"
+    predict.set_defaults(run=_predict, parser=predict)
+
+
+def parse_pins(text: str) -> dict[int, list[int]]:
+    """What positions of the target may attend to, for argparse.
+
+    >>> parse_pins("2:0,1 5:4")
+    {2: [0, 1], 5: [4]}
+    """
+    if not re.fullmatch(r"\s*\d+:\d+(,\d+)*(\s+\d+:\d+(,\d+)*)*\s*", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f'expected pins such as "2:0,1 5:4", got {text!r}')
+    parts = [pin.split(":") for pin in text.split()]
+    return {int(at): [int(word) for word in words.split(",")] for at, words in parts}
+
+
+def _predict(chosen: argparse.Namespace) -> int:
+    from regard.commands.run_options import load_run
+
+    _given_texts(chosen)  # refuses texts from two places
+    run = load_run(chosen.folder)
+    options = given_options(run, chosen, "predict_options")
+    _check_constraints(run, chosen)
+    if options.get("weights") and not chosen.json:
+        raise OptionError("weights", "requires --json")
+    if chosen.force:
+        options["force"] = chosen.force
+    if (chosen.json or chosen.force) and "force" in run.spec.accepts:
+        options.setdefault("return_tokens", True)
+    if chosen.batch_size:
+        options["batch_size"] = chosen.batch_size
+    writer = _Writer(run, options, chosen.json, _Warnings(run, chosen.prefix), _input_name(chosen))
+    if _is_conversation(chosen):
+        return _converse(writer)
+    refuse_two_inputs(_input_name(chosen), chosen.prefix)
+    if chosen.markup:
+        return _predict_markup(chosen, run, options)
+    with ExitStack() as stack:
+        lines = stack.enter_context(_open_texts(chosen))
+        pairs: Iterator[tuple[str, str | None]] = ((line, None) for line in lines)
+        if chosen.prefix:
+            prefixes = stack.enter_context(open_lines(chosen.prefix))
+            pairs = paired_lines(lines, prefixes, (_input_name(chosen), chosen.prefix))
+        truncated = write_lines(chosen.output, lambda stream: writer.write(stream, pairs))
+    writer.warnings.print()
+    return report_truncated(truncated)
+
+
+def _given_texts(chosen: argparse.Namespace) -> list[str]:
+    """The texts on the command line."""
+    texts = [*chosen.texts, *([] if chosen.text is None else [chosen.text])]
+    if chosen.texts and (chosen.text is not None or chosen.input is not None):
+        other = "text" if chosen.text is not None else "input"
+        raise OptionError(other, "cannot be combined with texts on the command line")
+    return texts
+
+
+def _input_name(chosen: argparse.Namespace) -> str:
+    """What messages call the input."""
+    if chosen.texts:
+        return "text"
+    return "--text" if chosen.text is not None else chosen.input or "-"
+
+
+def _open_texts(chosen: argparse.Namespace) -> AbstractContextManager[Iterator[str]]:
+    """The texts of the command line, or the lines of a file."""
+    texts = _given_texts(chosen)
+    if texts:
+        return nullcontext(" ".join(text.splitlines()) for text in texts)
+    return open_lines(chosen.input or "-")
+
+
+def _is_conversation(chosen: argparse.Namespace) -> bool:
+    """Whether somebody types at a terminal and reads the answers there."""
+    if _given_texts(chosen) or chosen.prefix or chosen.markup or chosen.input is not None:
+        return False
+    at_terminal = getattr(sys.stdin, "isatty", None)  # there may be no standard input at all
+    return chosen.output == "-" and at_terminal is not None and bool(at_terminal())
+
+
+def _converse(writer: "_Writer") -> int:
+    """Answer each line at once, until the end of the input."""
+    with suppress(ImportError):
+        import readline  # noqa: F401 (line editing and history in `input`)
+
+    print("One text per line; Ctrl-D ends.", file=sys.stderr)
+    truncated = 0
+    while True:
+        try:
+            line = input("> ")
+        except EOFError:
+            print(file=sys.stderr)
+            return TRUNCATED if truncated else 0
+        if not line.strip():
+            continue
+        try:
+            number = writer.write(sys.stdout.buffer, iter([(line, None)]))
+        except OptionError:
+            raise
+        except RegardError as error:
+            print(f"regard: {error}", file=sys.stderr)
+            continue
+        truncated += number
+        report_truncated(number)
+
+
+def _check_constraints(run: Any, chosen: argparse.Namespace) -> None:
+    for option, argument in (("prefix", "prefixes"), ("force", "force")):
+        if getattr(chosen, option) and argument not in run.spec.accepts:
+            raise RegardError(f"{chosen.folder}: --{option} does not apply to {run.name} runs")
+    if chosen.markup:
+        run.spec.require("source_attention", chosen.folder, "--markup")
+        if chosen.json or chosen.prefix:
+            raise OptionError("markup", "cannot be combined with --json or --prefix")
+
+
+def _predict_markup(chosen: argparse.Namespace, run: Any, options: dict[str, Any]) -> int:
+    from regard.inference.align.markup import predict_markup
+
+    with _open_texts(chosen) as lines:
+        predictions = predict_markup(
+            run, list(lines), chosen.markup, name=_input_name(chosen), **options
+        )
+    warnings = _Warnings(run, None)
+
+    def write(stream: Any) -> int:
+        for prediction in predictions:
+            stream.write(prediction.output.encode("utf-8", "replace") + b"\n")
+            warnings.count_unused_pins(options.get("force"), prediction)
+        return sum(prediction.truncated for prediction in predictions)
+
+    truncated = write_lines(chosen.output, write)
+    warnings.print()
+    return report_truncated(truncated)
+
+
+class _Warnings:
+    """Constraints without an effect, counted line by line and reported at the end."""
+
+    def __init__(self, run: Any, prefixes: str | None = None) -> None:
+        self._run, self._prefixes = run, prefixes
+        self._read = self._with_unknown = self._translated = 0
+        self._first_unknown = ""
+        self._unused_pins: Counter[int] = Counter()
+
+    def count_unknown_words(self, prefixes: Sequence[str]) -> None:
+        """Count prefixes with words that the model cannot write."""
+        from regard.data.tokenizers.tokenizer import UNK
+
+        encoded = self._run.task.target.encode_batch(prefixes)
+        for line, prefix in enumerate(encoded, self._read + 1):
+            tokens = zip(prefix.ids, prefix.tokens, strict=True)
+            unknown = [text for token, text in tokens if token == UNK]
+            if unknown and not self._first_unknown:
+                self._first_unknown = f"{self._prefixes}:{line}: {unknown[0]!r}"
+            self._with_unknown += bool(unknown)
+        self._read += len(prefixes)
+
+    def count_unused_pins(self, force: Mapping[int, Any] | None, prediction: Any) -> None:
+        """Count pinned positions that lie behind the end of a translation."""
+        if force is None or "tokens" not in prediction.details:
+            return
+        self._translated += 1
+        written = len(prediction.details["tokens"])
+        self._unused_pins.update(position for position in force if position >= written)
+
+    def print(self) -> None:
+        """Print the warnings on standard error."""
+        for position, lines in sorted(self._unused_pins.items()):
+            total = f"{self._translated} line{'s' * (self._translated != 1)}"
+            print(
+                f"--force: token {position} was never generated in {lines} of {total}: its pins "
+                "had no effect there",
+                file=sys.stderr,
+            )
+        if self._with_unknown:
+            others = self._with_unknown - 1
+            more = f" (and {others} more line{'s' * (others != 1)})" if others else ""
+            print(
+                f"{self._first_unknown} is not in the vocabulary of this model{more}: replaced "
+                "with <unk>",
+                file=sys.stderr,
+            )
+
+
+class _Writer:
+    """Writes one line per prediction, and counts the inputs that were truncated."""
+
+    def __init__(
+        self, run: Any, options: dict[str, Any], as_json: bool, warnings: _Warnings, name: str
+    ) -> None:
+        self._run, self._options, self._as_json = run, options, as_json
+        self.warnings, self._name = warnings, name
+        self._count = 0
+
+    def write(self, stream: Any, pairs: Iterator[tuple[str, str | None]]) -> int:
+        """Write the predictions of texts and their prefixes, block by block."""
+        truncated, before = 0, 0
+        for block in in_blocks(pairs):
+            if block[0][1] is not None:
+                self.warnings.count_unknown_words([str(prefix) for _, prefix in block])
+            for (text, _), prediction in zip(block, self._locate(block, before), strict=True):
+                truncated += prediction.truncated
+                self.warnings.count_unused_pins(self._options.get("force"), prediction)
+                self._count += 1
+                for line in self._lines(text, prediction):
+                    stream.write(line.encode("utf-8", "replace") + b"\n")
+            stream.flush()
+            before += len(block)
+        return truncated
+
+    def _lines(self, text: str, prediction: Any) -> list[str]:
+        """One line; with `nbest`, one per candidate: number of the input, score, output."""
+        if self._as_json:
+            return [self._json(text, prediction)]
+        if self._options.get("nbest", 1) == 1:
+            return [prediction.output]
+        candidates = prediction.details.get("nbest") or [{"output": "", "score": None}]
+        scores = ["" if c["score"] is None else f"{c['score']:.4f}" for c in candidates]
+        outputs = (" ".join(c["output"].split()) for c in candidates)
+        return [f"{self._count}\t{s}\t{o}" for s, o in zip(scores, outputs, strict=True)]
+
+    def _json(self, text: str, prediction: Any) -> str:
+        common = {"input": text, "output": prediction.output, "truncated": prediction.truncated}
+        return as_json_line({**common, **prediction.details})
+
+    def _locate(self, block: list[tuple[str, str | None]], before: int) -> list[Any]:
+        """Predictions of a block, or an error that names the first line which has none.
+
+        A block that fails is halved until the line is found.
+        """
+        try:
+            return self._predict(block)
+        except RegardError as error:
+            if isinstance(error, OptionError):
+                raise
+            if len(block) == 1:
+                raise RegardError(f"{self._name}:{before + 1}: {error}") from error
+            half = len(block) // 2
+            self._locate(block[:half], before)
+            self._locate(block[half:], before + half)
+            raise
+
+    def _predict(self, block: list[tuple[str, str | None]]) -> list[Any]:
+        options = self._options
+        if block[0][1] is not None:
+            options = options | {"prefixes": [prefix for _, prefix in block]}
+        predictions: list[Any] = self._run.predict([text for text, _ in block], **options)
+        return predictions

@@ -1,0 +1,1 @@
+"""Commands that list, describe, pack and prune runs."""

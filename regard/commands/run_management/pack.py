@@ -1,0 +1,37 @@
+"""`regard pack`: a run for others, without training text."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def add(commands: Any, arguments: Sequence[str] | None) -> None:
+    """Add `pack`."""
+    pack = commands.add_parser(
+        "pack",
+        help="copy what using a run needs, without training text",
+        description="Copy the weights, tokenizers, labels, metrics and a model card of a run. "
+        "Training text, checkpoints and the state of the optimizer are left out. The copy is used "
+        "like any run; an archive is unpacked first.",
+        examples=(
+            "regard pack runs/en-fr --to en-fr",
+            "regard pack runs/en-fr --to en-fr.zip",
+        ),
+    )
+    pack.add_argument("folder", type=Path, metavar="run", help="the run folder")
+    pack.add_argument(
+        "--to", type=Path, required=True, metavar="FOLDER", help="a new folder, or a .zip file"
+    )
+    pack.set_defaults(run=_pack, parser=pack)
+
+
+def _pack(chosen: argparse.Namespace) -> int:
+    from regard.training.stored_runs.model_card import format_size
+    from regard.training.stored_runs.run_packing import pack_run
+    from regard.training.stored_runs.run_summary import summarize_run
+
+    whole = summarize_run(chosen.folder).size
+    size = pack_run(chosen.folder, chosen.to)
+    print(f"{chosen.to}: {format_size(size)}, of the {format_size(whole)} of {chosen.folder}")
+    return 0

@@ -1,0 +1,95 @@
+"""`regard runs`: the runs in a folder."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+
+HEADINGS = ("run", "task", "data", "best metric", "written", "size", "status")
+MAX_WIDTH = 30
+"""Characters of a cell."""
+
+
+def add(commands: Any, arguments: Sequence[str] | None) -> None:
+    """Add `runs`."""
+    runs = commands.add_parser(
+        "runs",
+        help="list the runs in a folder",
+        examples=("regard runs", "regard runs experiments --json"),
+    )
+    runs.add_argument(
+        "folder",
+        type=Path,
+        nargs="?",
+        default=Path("runs"),
+        help="a folder that contains run folders (default: runs)",
+    )
+    runs.add_argument("--json", action="store_true", help="print all details as JSON")
+    runs.set_defaults(run=_runs, parser=runs)
+
+
+def _runs(chosen: argparse.Namespace) -> int:
+    from regard.training.stored_runs.model_card import format_date, format_size
+    from regard.training.stored_runs.run_summary import find_runs, summarize_run
+
+    if not chosen.folder.is_dir():
+        raise RegardError(
+            f"{chosen.folder}: no such folder: give a folder with runs, or train one with `regard "
+            "train`"
+        )
+    summaries = []
+    for path in find_runs(chosen.folder):
+        try:
+            summaries.append(summarize_run(path))
+        except RegardError as error:
+            print(f"regard: {error}", file=sys.stderr)
+    if chosen.json:
+        records = [
+            {
+                "run": str(run.path),
+                "task": run.task,
+                "data": (run.config.get("data") or {}).get("data"),
+                "main": (run.best or {}).get("main"),
+                "metrics": (run.best or {}).get("metrics") or {},
+                "modified": run.modified,
+                "bytes": run.bytes,
+                "status": run.status,
+                "parameters": run.parameters,
+            }
+            for run in summaries
+        ]
+        print(json.dumps(records, ensure_ascii=False))
+        return 0
+    if not summaries:
+        print(f"{chosen.folder}: contains no runs", file=sys.stderr)
+        return 0
+    rows = [
+        (
+            str(run.path),
+            run.task,
+            run.files,
+            run.metric() or "–",
+            format_date(run.modified),
+            format_size(run.size),
+            run.status,
+        )
+        for run in sorted(summaries, key=lambda run: run.path)
+    ]
+    print("\n".join(table([HEADINGS, *rows])))
+    return 0
+
+
+def table(rows: Sequence[Sequence[str]], widest: int = MAX_WIDTH) -> list[str]:
+    """Rows as aligned columns; only the first is never shortened."""
+    from regard.show.text_width import align_left, display_width, truncate
+
+    short = [[row[0], *(truncate(cell, widest) for cell in row[1:])] for row in rows]
+    widths = [max(map(display_width, column)) for column in zip(*short, strict=True)]
+    return [
+        "  ".join(align_left(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in short
+    ]

@@ -1,0 +1,92 @@
+"""Options that depend on the task of a run: declared once, as a dataclass of the task."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.argument_parser import Parser
+from regard.errors import RegardError
+from regard.options import add_options
+from regard.verified_files import MEBIBYTE, read_json
+
+if TYPE_CHECKING:
+    from regard.inference import Run
+    from regard.tasks.registry import TaskSpec
+
+
+def add_run_options(
+    parser: argparse.ArgumentParser,
+    arguments: Sequence[str] | None,
+    attribute: str,
+    capability: str | None = None,
+) -> None:
+    """Add the options of a command that the tasks of its runs declare.
+
+    The tasks are those of the run folders among the arguments; where there is none, as in a call
+    for help, those of all tasks. Importing only what is needed keeps commands quick.
+
+    Args:
+        parser: of the command.
+        arguments: of the whole command line; None for the options of all tasks.
+        attribute: `predict_options` or `evaluate_options` of `TaskSpec`.
+        capability: of `TaskSpec`, which the command needs; other tasks are left out of its help.
+    """
+    names = _tasks_of(arguments or [])
+    known: set[str] = set()
+    for spec in _specs(names):
+        config = getattr(spec, attribute)
+        suits = capability is None or getattr(spec, capability) is not None
+        if config is not None and suits:
+            add_options(parser, config, {}, skip=known)
+            known |= {field.name for field in fields(config)}
+    if isinstance(parser, Parser) and names:
+        parser.explain_unknown = lambda option: _check_other_tasks(option, names, attribute)
+
+
+def load_run(folder: Path) -> "Run":
+    """A trained run; a folder that is none is an error before torch is imported."""
+    from regard.training import RunFolder
+
+    RunFolder(folder).config()
+    from regard.inference import load
+
+    return load(folder)
+
+
+def given_options(run: "Run", chosen: argparse.Namespace, attribute: str) -> dict[str, Any]:
+    """The options of the run's own task that were given."""
+    config = getattr(run.spec, attribute)
+    names = [] if config is None else [field.name for field in fields(config)]
+    options = {name: getattr(chosen, name, None) for name in names}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _tasks_of(arguments: Sequence[str]) -> list[str]:
+    """The tasks of the run folders among the arguments."""
+    tasks = []
+    for argument in arguments:
+        try:
+            config = read_json(Path(argument) / "config.json", MEBIBYTE)
+            tasks.append(str(config["task"]))
+        except (OSError, ValueError, KeyError, TypeError, RegardError):
+            continue
+    return tasks
+
+
+def _specs(names: Iterable[str]) -> "list[TaskSpec]":
+    from regard.tasks.registry import TASKS
+
+    installed = [name for name in dict.fromkeys(names) if name in TASKS]
+    return [TASKS.row(name) for name in installed] or list(TASKS.values())
+
+
+def _check_other_tasks(option: str, names: Sequence[str], attribute: str) -> None:
+    """Raise an error if an unknown option is one of another task."""
+    field_name = option.split("=")[0].removeprefix("--").removeprefix("no-").replace("-", "_")
+    for spec in _specs([]):
+        config = getattr(spec, attribute)
+        if config is not None and field_name in {field.name for field in fields(config)}:
+            tasks = " or ".join(dict.fromkeys(names))
+            raise RegardError(f"{option} does not apply to {tasks} runs")

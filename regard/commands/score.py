@@ -1,0 +1,186 @@
+"""`regard score`: the log-probability of texts, or of translations."""
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from regard.commands.line_io import (
+    EXIT_CODES,
+    as_json_line,
+    in_blocks,
+    open_lines,
+    paired_lines,
+    refuse_two_inputs,
+    report_truncated,
+)
+from regard.errors import OptionError, RegardError
+
+
+def add(commands: Any, arguments: Sequence[str] | None) -> None:
+    """Add `score`."""
+    score = commands.add_parser(
+        "score",
+        help="compute the log-probability of each line of a text or translation",
+        note=EXIT_CODES,
+        examples=(
+            "regard score runs/stories --data text.txt",
+            "regard score runs/en-fr --data test.en test.fr --json",
+        ),
+    )
+    score.add_argument("folder", type=Path, help="the run folder")
+    score.add_argument(
+        "--data",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="a text (language); source and target, line by line, or one table with both "
+        "(translation)",
+    )
+    score.add_argument("--source", metavar="NAME", help="column of the source, in a table")
+    score.add_argument("--target", metavar="NAME", help="column of the target, in a table")
+    score.add_argument("--json", action="store_true", help="print each token as JSON")
+    score.set_defaults(run=_score, parser=score)
+
+
+def _score(chosen: argparse.Namespace) -> int:
+    from regard.commands.run_options import load_run
+
+    run = load_run(chosen.folder)
+    run.spec.require("log_probabilities", chosen.folder, "score")
+    truncated, total, tokens = 0, 0.0, 0
+    with ExitStack() as stack:
+        for block in in_blocks(_pairs(chosen, run, stack)):
+            for record in _records(run, block):
+                truncated += record["truncated"]
+                value = record["log_probability"]
+                if value is not None:
+                    total += value
+                    tokens += len(record["tokens"])
+                line = _line(record, chosen.json) + "\n"
+                sys.stdout.buffer.write(line.encode("utf-8", "replace"))
+            sys.stdout.buffer.flush()
+    if tokens:
+        rate = math.exp(min(-total / tokens, 700))
+        print(
+            f"log-probability {total:.4f}, {tokens} tokens, perplexity {rate:.4g}", file=sys.stderr
+        )
+    return report_truncated(truncated)
+
+
+def _line(record: dict[str, Any], everything: bool) -> str:
+    if everything:
+        return as_json_line(record)
+    value = record["log_probability"]
+    return "" if value is None else f"{value:.6f}"
+
+
+def _pairs(
+    chosen: argparse.Namespace, run: Any, stack: ExitStack
+) -> Iterator[tuple[str, str | None]]:
+    files = chosen.data
+    if len(files) > (2 if run.spec.pairs_of_texts else 1):
+        raise OptionError("data", f"{len(files)} files, too many. See --help")
+    refuse_two_inputs(*files)
+    if not run.spec.pairs_of_texts or len(files) == 2:
+        if chosen.source is not None or chosen.target is not None:
+            raise RegardError("--source and --target require one table with both")
+        lines = stack.enter_context(open_lines(files[0]))
+        if not run.spec.pairs_of_texts:
+            return ((line, None) for line in lines)
+        return paired_lines(lines, stack.enter_context(open_lines(files[1])), (files[0], files[1]))
+    return _rows(files[0], run, chosen, stack)
+
+
+def _rows(
+    name: str, run: Any, chosen: argparse.Namespace, stack: ExitStack
+) -> Iterator[tuple[str, str]]:
+    """The pairs of a table; a first line that names its columns is none of them."""
+    from regard.data.readers.columns import SOURCE, TARGET
+    from regard.data.readers.formats import ENDINGS
+    from regard.data.readers.sources import resolve
+
+    roles = [SOURCE.choose(chosen.source), TARGET.choose(chosen.target)]
+    usual = [SOURCE.choose(run.data.source), TARGET.choose(run.data.target)]
+    own = chosen.source is None and chosen.target is None
+    ending = "" if name == "-" else resolve(name)[0].suffix
+    if ENDINGS.get(ending, "tsv") != "tsv":
+        return _cells(name, usual if own else roles)
+    return _split(stack.enter_context(open_lines(name)), roles, usual if own else roles, name)
+
+
+def _cells(name: str, roles: list[Any]) -> Iterator[tuple[str, str]]:
+    from regard.data.readers.cells import text_cells
+    from regard.data.readers.formats import TABLES, check_formats, detect_format
+    from regard.data.readers.lines import to_nfc
+    from regard.data.readers.sources import resolve
+    from regard.data.readers.tables import table_rows
+
+    sources = resolve(name)
+    forms = [detect_format(source) for source in sources]
+    check_formats(sources, forms, TABLES, "pairs: two text files, or a table of both sides")
+    for source, found in zip(sources, forms, strict=True):
+        for where, values in table_rows(source, roles, found):
+            one, other = text_cells(values, roles, where)
+            if one is None or other is None:
+                raise RegardError(f"{where}: too long to be read")
+            if values and one and other:  # as they stand there, with blanks at their ends
+                one, other = (to_nfc(v) if isinstance(v, str) else str(v) for v in values)
+            yield one, other
+
+
+def _split(
+    lines: Iterator[str], roles: list[Any], usual: list[Any], name: str
+) -> Iterator[tuple[str, str]]:
+    """Pairs of a TSV; columns that the run was trained on by name are taken if they are there."""
+    from regard.data.readers.columns import columns_by_name, columns_by_number, has_header
+
+    places: list[int] | None = None
+    width = 0
+    for count, line in enumerate(lines, 1):
+        cells, where = line.split("\t"), f"{name}:{count}"
+        if not line.strip():
+            yield "", ""
+            continue
+        if places is None:
+            width = len(cells)
+            if all(role.chosen in cells for role in usual):
+                roles = usual
+            if width > 1 and has_header(cells, roles):
+                places = columns_by_name(cells, roles, where)
+                continue
+            places = columns_by_number(width, roles, where)
+        if len(cells) != width:
+            raise RegardError(
+                f"{where}: {len(cells)} columns where the first line has {width}: expected source, "
+                "tab, target"
+            )
+        yield cells[places[0]], cells[places[1]]
+
+
+def _records(run: Any, some: list[tuple[str, str | None]]) -> Iterator[dict[str, Any]]:
+    """One record per line; an empty source has no log-probability."""
+    with_targets = some[0][1] is not None
+    filled = [(text, target) for text, target in some if text.strip() or not with_targets]
+    texts, targets = [text for text, _ in filled], [target for _, target in filled]
+    try:
+        results = run.log_probabilities(texts, targets if with_targets else None) if filled else []
+    except ValueError as error:
+        raise RegardError(f"{run.folder.path}: {error}") from error
+    scored = iter(results)
+    for text, target in some:
+        record: dict[str, Any] = {"input": text} | ({"target": target} if with_targets else {})
+        if not text.strip() and with_targets:
+            yield {**record, "log_probability": None, "tokens": [], "truncated": False}
+            continue
+        result = next(scored)
+        yield {
+            **record,
+            "log_probability": result.log_probability,
+            "tokens": result.tokens,
+            "token_log_probabilities": result.token_log_probabilities,
+            "truncated": result.truncated,
+        }

@@ -1,0 +1,1 @@
+"""English–French sentence pairs from one grammar, with their word alignments."""

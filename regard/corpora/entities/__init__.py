@@ -1,0 +1,1 @@
+"""Sentences with named entities, many of them ambiguous."""

@@ -1,0 +1,1 @@
+"""Short reviews with a sentiment label, full of negation."""

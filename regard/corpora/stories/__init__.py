@@ -1,0 +1,1 @@
+"""Short stories for language models."""

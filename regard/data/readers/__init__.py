@@ -1,0 +1,1 @@
+"""Readers: from files of any supported format to examples."""

@@ -1,0 +1,1 @@
+"""Word alignments from the attention of a trained translator."""

@@ -1,0 +1,1 @@
+"""What an output depends on: attributions, rollout, faithfulness."""

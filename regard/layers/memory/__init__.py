@@ -1,0 +1,1 @@
+"""External memory with read and write heads: NTM and DNC."""

@@ -1,0 +1,1 @@
+"""The HTTP interface: what each route accepts and returns."""

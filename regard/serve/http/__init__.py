@@ -1,0 +1,1 @@
+"""HTTP plumbing that knows no model: routing, access, schemas, errors, metrics."""

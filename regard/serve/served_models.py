@@ -1,0 +1,229 @@
+"""The models of a server: trained runs, each with its own thread."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch.nn import Module
+
+from regard.errors import RegardError
+from regard.inference import load
+from regard.inference.run import Run
+from regard.serve.api import run_history
+from regard.serve.http.problems import Problem
+from regard.serve.limits import Limits
+from regard.serve.worker import Worker
+from regard.tasks.registry import TASKS, TaskSpec
+from regard.training import RunFolder
+
+MAX_EXAMPLES = 5
+
+
+@dataclass
+class ServedModel:
+    """One run: its folder, and its model as soon as the folder has weights."""
+
+    id: str
+    folder: RunFolder
+    config: dict[str, Any]
+    limits: Limits
+    created: int = field(default_factory=lambda: int(time.time()))
+    run: Run | None = None
+    looks: tuple[str, ...] = ()
+    """Names of the attention maps in its traces; none before it has weights."""
+
+    def __post_init__(self) -> None:
+        self.worker = Worker(self._predict, self.limits, self.id)
+        if self.folder.model.exists():
+            self._load()
+
+    @property
+    def task(self) -> str:
+        """The name of its task."""
+        return str(self.config["task"])
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has weights."""
+        return self.run is not None or self.folder.model.exists()
+
+    @property
+    def accepts_texts(self) -> bool:
+        """Whether its inputs are texts: a model of vectors would take a text for the name of a
+        file, and no client may name a file."""
+        return self.run is None or getattr(self.run.task, "features", None) is None
+
+    @property
+    def spec(self) -> TaskSpec:
+        """The row of its task in the registry."""
+        return TASKS.row(self.task)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The data options it was trained with."""
+        return self.config.get("data") or {}
+
+    @property
+    def continues_prompts(self) -> bool:
+        """Whether it generates text from any prompt."""
+        generation = self.spec.generation
+        return generation is not None and not generation.unavailable(self.data)
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """The languages it translates from and to; None if it does not translate."""
+        service = self.spec.translation
+        return None if service is None else service.languages(self.data)
+
+    def require_texts(self) -> None:
+        """Raise a problem if the model cannot be used with texts now."""
+        if not self.ready:
+            raise Problem(409, f"{self.id} has no weights yet: it is still being trained")
+        if not self.accepts_texts:
+            raise Problem(409, f"{self.id} reads vectors from files: it does not accept texts")
+
+    def load_run(self, checkpoint: str | None = None) -> Run:
+        """The run, perhaps with the weights of a checkpoint; for the model's own thread only."""
+        if self.run is None and self.folder.model.exists():
+            self._load()
+        self.require_texts()
+        assert self.run is not None
+        if checkpoint is None:
+            return self.run
+        path = self.checkpoints().get(checkpoint)
+        if path is None:
+            known = ", ".join(self.checkpoints()) or "none"
+            raise Problem(404, f"{self.id} has no such checkpoint; known: {known}")
+        checkpoint_run = self.run.with_weights(path)
+        self._make_stoppable(checkpoint_run.model)
+        return checkpoint_run
+
+    def checkpoints(self) -> dict[str, Path]:
+        """The files of its checkpoints by name, in the order of training."""
+        files = {path.stem: path for path in self.folder.files("checkpoints/step-*.safetensors")}
+        return dict(sorted(files.items(), key=lambda item: run_history.step_of(item[0])))
+
+    def description(self) -> dict[str, Any]:
+        """Its entry in `/v1/models`; the first four members are those of OpenAI's list."""
+        description: dict[str, Any] = {
+            "id": self.id,
+            "object": "model",
+            "created": self.created,
+            "owned_by": "regard",
+            "task": self.task,
+            "ready": self.ready,
+            "languages": None if self.languages is None else list(self.languages),
+            "labels": None,
+            "screens": list(self.spec.screens),
+            "looks": list(self.looks),
+            "examples": list(self.example_texts()),
+            "parameters": None,
+            "config": {part: self.config.get(part) or {} for part in ("model", "training")},
+        }
+        if self.run is not None:
+            labels = getattr(self.run.task, "labels", None)
+            description["labels"] = None if labels is None else list(labels.names)
+            description["parameters"] = sum(p.numel() for p in self.run.model.parameters())
+        return description
+
+    def example_texts(self) -> tuple[str, ...]:
+        """Texts to try, of the data that it was trained on: those of the task for its built-in
+        corpus, otherwise the samples of its last validation."""
+        built_in = self.spec.corpus is None or self.data.get("data") is None
+        if built_in and (self.languages is None or self.languages[0] == "en"):
+            return self.spec.example_texts
+        if not self.accepts_texts:
+            return ()
+        return run_history.sample_texts(self.folder)[:MAX_EXAMPLES]
+
+    def _load(self) -> None:
+        self.folder.refuse_links_out()
+        self.run = load(self.folder.path)
+        self.looks = _look_names(self.run, self.spec) if self.accepts_texts else ()
+        self._make_stoppable(self.run.model)
+
+    def _make_stoppable(self, network: Module) -> None:
+        """Let the network stop before any of its layers once its clients are gone."""
+        worker = self.worker
+
+        # a plain function, because copies of a network copy its hooks, and a worker has no copies
+        def stop_if_abandoned(layer: Module, inputs: Any) -> None:
+            worker.stop_if_abandoned()
+
+        for name, layer in network.named_modules():
+            if "score" not in name.split(
+                "."
+            ):  # the fast paths of attention refuse scores with hooks
+                layer.register_forward_pre_hook(stop_if_abandoned)
+
+    def _predict(self, texts: Sequence[str], **options: Any) -> Sequence[Any]:
+        return self.load_run().predict(texts, **options)
+
+
+@dataclass
+class ServedModels:
+    """All models of a server by id, in the order of the command line."""
+
+    by_id: dict[str, ServedModel]
+
+    @classmethod
+    def load(cls, paths: Sequence[Path], limits: Limits) -> "ServedModels":
+        """Load the runs; those without weights yet are served for their training curves.
+
+        Without any run, the screens that need no model are served.
+        """
+        by_id: dict[str, ServedModel] = {}
+        try:
+            for path in paths:
+                folder = RunFolder(path)
+                folder.refuse_links_out()
+                config = folder.config()
+                model_id = _unique_id(path.resolve().name or "run", by_id)
+                by_id[model_id] = ServedModel(model_id, folder, config, limits)
+        except BaseException:
+            cls(by_id).close(1.0)
+            raise
+        return cls(by_id)
+
+    def __getitem__(self, model_id: str) -> ServedModel:
+        """The model with this id, or a problem."""
+        if model_id not in self.by_id:
+            known = ", ".join(self.by_id) or "none"
+            raise Problem(404, f"no such model or run; known: {known}")
+        return self.by_id[model_id]
+
+    def __iter__(self) -> Iterator[ServedModel]:
+        """The models in their order."""
+        return iter(self.by_id.values())
+
+    def select(self, condition: Callable[[ServedModel], bool]) -> list[ServedModel]:
+        """The models for which a condition holds."""
+        return [model for model in self if condition(model)]
+
+    def close(self, seconds: float) -> None:
+        """Let each model finish its jobs, within this time for all of them."""
+        end = time.monotonic() + seconds
+        for model in self:
+            model.worker.close(max(0.0, end - time.monotonic()))
+
+
+def _look_names(run: Run, spec: TaskSpec) -> tuple[str, ...]:
+    """Names of the attention maps in the trace of a short text."""
+    if spec.trace is None:
+        return ()
+    try:
+        trace = run.trace(spec.example_texts[0] if spec.example_texts else "a")
+    except (RegardError, ValueError, IndexError, RuntimeError):
+        return ()
+    return tuple(dict.fromkeys(look.name for look in trace.looks))
+
+
+def _unique_id(name: str, taken: dict[str, ServedModel]) -> str:
+    """The name, with a number if it is taken."""
+    number, model_id = 1, name
+    while model_id in taken:
+        number += 1
+        model_id = f"{name}-{number}"
+    return model_id

@@ -1,0 +1,69 @@
+"""What of a classifier is explained: its label, or each label where several may hold."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from regard.models import Classifier
+from regard.tasks.classification.task import Classification
+from regard.tasks.shared.attention_flow import flow_to_pooling
+from regard.tasks.shared.attention_modules import attention_modules
+from regard.tasks.shared.explain_target import (
+    ExplainTarget,
+    Reading,
+    erase_tokens,
+    word_units,
+)
+from regard.tasks.shared.trace_sides import text_side
+
+
+def explain_labels(
+    task: Classification, network: Classifier, text: str, erase: str | None, every: bool
+) -> ExplainTarget | None:
+    """The chosen label; each of several labels is an output of its own, which says no or yes."""
+    erase = erase or "delete"
+    encoded = task.tokenizer.encode(text)
+    ids = torch.tensor(encoded.ids[: task.max_tokens])
+    if not len(ids):
+        return None
+
+    def read(kept: Tensor, positions: Tensor, need_weights: bool) -> Reading:
+        output = network(*erase_tokens(ids, kept, erase), need_weights=need_weights)
+        if not task.several:
+            return Reading(output.logits.log_softmax(-1), output.weights)
+        own = output.logits[torch.arange(len(kept)), positions]
+        return Reading(torch.stack([0 * own, own], 1).log_softmax(-1), output.weights)
+
+    positions = torch.arange(len(task.labels) if task.several else 1)
+    kept = torch.ones(len(positions), len(ids), dtype=torch.bool)
+    best = read(kept, positions, False).log_probabilities.argmax(-1).tolist()
+    labels = task.labels.names
+    side = text_side(text, encoded.offsets[: len(ids)])
+    return ExplainTarget(
+        network=network,
+        input_layers=(network.inputs.words,),  # type: ignore[arg-type]
+        output_attention=_output_attention(network),
+        read=read,
+        side_name="text",
+        side=side,
+        positions=tuple(positions.tolist()),
+        chosen=tuple(best),
+        names=_names(labels, best) if task.several else (labels[best[0]],),
+        visible=kept.numpy(),
+        units=word_units(task.tokenizer, side),
+        flow=flow_to_pooling,
+        erase=erase,
+        whole_output=len(positions) == 1,
+    )
+
+
+def _names(labels: Sequence[str], chosen: Sequence[int]) -> tuple[str, ...]:
+    """The decision on each of several labels in words."""
+    return tuple(f"{'' if yes else 'not '}{name}" for name, yes in zip(labels, chosen, strict=True))
+
+
+def _output_attention(network: Classifier) -> tuple[nn.Module, ...]:
+    """Pooling where it has weights, or else every attention of the encoder."""
+    modules = attention_modules(network)
+    return (network.pooling,) if network.pooling in modules else modules

@@ -1,0 +1,420 @@
+"""Classification: texts with labels, pooled attention, accuracy and macro F1."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.data import DataReport, Labelled, Labels, Source, Summary, read_labelled
+from regard.data.batches import ordered_batches, pad, pad_vectors, shuffled_batches
+from regard.data.corpus import CHUNK, Corpus, in_chunks
+from regard.data.plausibility import check_text_and_label
+from regard.data.tokenizers.tokenizer import Tokenizer
+from regard.data.tokenizers.vectors import SavedVectors
+from regard.errors import OptionError, RegardError
+from regard.metrics import (
+    Tally,
+    accuracy,
+    macro_f1,
+    measure,
+    multilabel_macro_f1,
+    multilabel_micro_f1,
+)
+from regard.models import Classifier, ClassifierConfig, Output
+from regard.tasks.classification.task_options import ClassificationData
+from regard.tasks.prediction import Prediction
+from regard.tasks.shared.by_length import by_input_length
+from regard.tasks.shared.extra_metrics import extra_metrics
+from regard.tasks.shared.length_limits import check_max_length
+from regard.tasks.shared.losses import balance_loss, drop_words
+from regard.tasks.shared.splits import Splits, join_notes, make_splits, require_corpus
+from regard.tasks.shared.vector_inputs import (
+    CHUNK_ROWS,
+    check_input,
+    load_size,
+    read_sequence,
+    require_tokenizer,
+    save_size,
+    size_of,
+)
+from regard.tasks.shared.word_vectors import (
+    copy_vectors,
+    fill_embedding,
+    load_vectors,
+    with_word_size,
+)
+from regard.tasks.task import Evaluation, Loss, Sample
+
+
+class Batch(NamedTuple):
+    """Padded texts and their labels: one number each, or 0 and 1 for each of several labels."""
+
+    words: Tensor
+    lengths: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class Classification:
+    """One of several labels for a text or a sequence of vectors, or any number of them."""
+
+    config: ClassifierConfig
+    words: Tokenizer | None
+    """The tokenizer; None where the inputs are vectors."""
+    labels: Labels
+    max_tokens: int
+    features: int | None = None
+    """The size of input vectors; None where the inputs are words."""
+    separator: str | None = None
+    """The separator of labels in the output, in multi-label classification."""
+    kept: SavedVectors | None = None
+    freeze: bool = False
+    word_dropout: float = 0.0
+    """Probability that a word is replaced by the unknown token in training."""
+    train: Corpus | None = None
+    valid: Corpus | None = None
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of a run that reads words."""
+        return require_tokenizer(self.words)
+
+    @property
+    def several(self) -> bool:
+        """Whether any number of labels may hold at once."""
+        return self.separator is not None
+
+    def build(self) -> Classifier:
+        """A classifier with initial weights, or with pretrained word vectors."""
+        words = None if self.words is None else self.words.size
+        model = Classifier(self.config, words, len(self.labels), features=self.features)
+        fill_embedding(model.inputs, self.kept, self.freeze)
+        return model
+
+    def plan(self, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
+        """Batches of similar length, in random order."""
+        return shuffled_batches(require_corpus(self.train).lengths("words"), budget, seed, epoch)
+
+    def batch(self, examples: np.ndarray) -> Batch:
+        """The tensors of one batch."""
+        rows = require_corpus(self.train).rows(examples)
+        if self.several:
+            labels = torch.zeros(len(examples), len(self.labels))
+            for row, numbers in zip(labels, rows["labels"], strict=True):
+                row[torch.tensor(numbers, dtype=torch.long)] = 1.0
+        else:
+            labels = torch.tensor([int(numbers[0]) for numbers in rows["labels"]])
+        return Batch(*self._pad(rows["words"]), labels)
+
+    def count(self, batch: Batch) -> int:
+        """The number of texts."""
+        return len(batch.labels)
+
+    def loss(
+        self, model: Classifier, batch: Batch, smoothing: float, carried: list[Tensor]
+    ) -> tuple[Loss, list[Tensor]]:
+        """Cross-entropy of the label, or binary cross-entropy of each of several labels."""
+        words = batch.words
+        if self.features is None and model.training:
+            words = drop_words(words, self.word_dropout)
+        output = model(words, batch.lengths)
+        if self.several:
+            targets = batch.labels * (1 - smoothing) + smoothing / 2
+            total = F.binary_cross_entropy_with_logits(output.logits, targets, reduction="sum")
+        else:
+            total = F.cross_entropy(
+                output.logits, batch.labels, reduction="sum", label_smoothing=smoothing
+            )
+        return Loss(total, balance_loss(output.balance)), carried
+
+    def validate(self, model: Classifier) -> Evaluation:
+        """Accuracy on the validation data."""
+        corpus = require_corpus(self.valid)
+        inputs = corpus.column("text" if self.features is None else "words")
+        columns = zip(inputs, corpus.column("labels"), corpus.column("text"), strict=True)
+        return self.evaluate(
+            model,
+            [
+                Labelled(given, tuple(self.labels.names[n] for n in numbers), text)
+                for given, numbers, text in columns
+            ],
+        )
+
+    def evaluate(
+        self, model: Classifier, examples: Sequence[Labelled], *, metrics: Sequence[str] = ()
+    ) -> Evaluation:
+        """Accuracy and macro F1, by length too; micro F1 in multi-label classification."""
+        for example in examples:
+            check_input(example.text, self.features, example.where)
+            for label in example.labels if self.several else [_single_label(example)]:
+                self.labels.number(label, example.where)
+        inputs = [example.text for example in examples]
+        predicted = [self._choose(row) for row in self.probabilities(model, inputs)]
+        gold = [example.labels for example in examples]
+        tallies, main = _metrics(predicted, gold, self.several)
+        if self.several:
+            tallies |= extra_metrics("label sets", metrics, predicted, gold)
+        else:
+            single = [labels[0] for labels in predicted], [labels[0] for labels in gold]
+            tallies |= extra_metrics("labels", metrics, *single)
+        texts = [e.text if isinstance(e.text, str) else e.where for e in examples]
+        lengths = [len(text.split() if isinstance(text, str) else text) for text in inputs]
+        pairs = [
+            (self._join(expected), self._join(output))
+            for expected, output in zip(gold, predicted, strict=True)
+        ]
+        return Evaluation(
+            metrics={name: measure(tally) for name, tally in tallies.items()},
+            main=main,
+            higher=True,
+            samples=tuple(Sample(texts[i], *pairs[i]) for i in range(min(3, len(texts)))),
+            by_length=by_input_length(tallies[main], lengths),
+            lines=tuple(
+                {"text": text, "label": expected, "predicted": output}
+                for text, (expected, output) in zip(texts, pairs, strict=True)
+            ),
+        )
+
+    def predict(self, model: Classifier, texts: Sequence[str | np.ndarray]) -> list[Prediction]:
+        """The most likely label of each text, and the probability of each label.
+
+        A run that reads vectors takes arrays [t, d], or names of `.npy` files.
+        """
+        rows = self._read(texts)
+        predictions: list[Prediction] = [Prediction("")] * len(rows)
+        gated = self.config.experts > 0
+        for chosen, probabilities, output in self._outputs(model, rows, need_weights=gated):
+            for i, row in enumerate(chosen):
+                truncated = len(rows[row]) > self.max_tokens
+                predictions[row] = self._prediction(probabilities[i], output, i, truncated)
+        return predictions
+
+    def predict_with_output(
+        self, model: Classifier, text: str, inputs: tuple[Tensor, Tensor]
+    ) -> tuple[Prediction, Output]:
+        """The prediction of one text, and all that the model computed for it, weights included."""
+        with torch.no_grad():
+            output = model(*inputs, need_weights=True)
+        truncated = len(self._read([text])[0]) > self.max_tokens
+        return self._prediction(self._normalize(output.logits)[0], output, 0, truncated), output
+
+    def probabilities(
+        self, model: Classifier, texts: Sequence[str | np.ndarray], *, budget: int = 16384
+    ) -> np.ndarray:
+        """The probability of each label for each text, [n, labels], in order."""
+        rows = self._read(texts)
+        probabilities = np.zeros((len(rows), len(self.labels)))
+        for chosen, batch, _ in self._outputs(model, rows, budget=budget):
+            probabilities[chosen] = batch
+        return probabilities
+
+    def _prediction(
+        self, probabilities: np.ndarray, output: Output, row: int, truncated: bool
+    ) -> Prediction:
+        by_label = dict(zip(self.labels.names, probabilities.tolist(), strict=True))
+        details: dict[str, Any] = {"probabilities": by_label}
+        if self.config.experts > 0:
+            details["experts"] = output.weights["experts"][row, 0, 0].tolist()
+        return Prediction(self._join(self._choose(probabilities)), truncated, details)
+
+    def _outputs(
+        self,
+        model: Classifier,
+        rows: Sequence[np.ndarray],
+        *,
+        budget: int = 16384,
+        need_weights: bool = False,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, Output]]:
+        """For batches of rows: their numbers, the probabilities of labels, and the output."""
+        truncated = [row[: self.max_tokens] for row in rows]
+        for chosen in ordered_batches(
+            np.array([len(row) for row in truncated], dtype=np.int32), budget
+        ):
+            with torch.no_grad():
+                output = model(
+                    *self._pad([truncated[i] for i in chosen]), need_weights=need_weights
+                )
+            yield chosen, self._normalize(output.logits), output
+
+    def _normalize(self, logits: Tensor) -> np.ndarray:
+        probabilities = logits.sigmoid() if self.several else logits.softmax(-1)
+        array: np.ndarray = probabilities.numpy()
+        return array
+
+    def _read(self, texts: Sequence[str | np.ndarray]) -> list[np.ndarray]:
+        if self.features is not None:
+            return [read_sequence(text, self.features) for text in texts]
+        return [np.array(row) for row in self.tokenizer.ids([str(text) for text in texts])]
+
+    def _pad(self, rows: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
+        return pad(rows) if self.features is None else pad_vectors(rows)
+
+    def _choose(self, probabilities: np.ndarray) -> tuple[str, ...]:
+        if not self.several:
+            return (self.labels.names[probabilities.argmax()],)
+        return tuple(self.labels.names[n] for n in np.flatnonzero(probabilities > 0.5))
+
+    def _join(self, labels: Sequence[str]) -> str:
+        return (self.separator or " ").join(labels)
+
+
+def _metrics(
+    predicted: Sequence[tuple[str, ...]], gold: Sequence[tuple[str, ...]], several: bool
+) -> tuple[dict[str, Tally], str]:
+    """The metrics by name, and the name of the main one."""
+    if not several:
+        single, gold_single = [label for (label,) in predicted], [label for (label,) in gold]
+        tallies = {
+            "accuracy": accuracy(single, gold_single),
+            "macro_f1": macro_f1(single, gold_single),
+        }
+        return tallies, "accuracy"
+    sets = [frozenset(labels) for labels in predicted], [frozenset(labels) for labels in gold]
+    tallies = {
+        "micro_f1": multilabel_micro_f1(predicted, gold),
+        "macro_f1": multilabel_macro_f1(predicted, gold),
+        "accuracy": accuracy(*sets),
+    }
+    return tallies, "micro_f1"
+
+
+def read(
+    data: ClassificationData, sources: Sequence[Source], summary: Summary
+) -> Iterator[Labelled]:
+    """The labelled texts of some files."""
+    separator = data.separator if data.several else None
+    return read_labelled(sources, data.text, data.label, separator, summary)
+
+
+def check(data: ClassificationData, config: ClassifierConfig) -> None:
+    """Check that the model has positions for the longest text."""
+    check_max_length(config, "max_tokens", data.max_tokens)
+
+
+def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
+    """Read the texts, train the tokenizer, write the corpora; what was understood."""
+    splits: Splits[Labelled] = make_splits("sentiment", data, read, seed)
+    first = next(splits.train(), None)
+    features = None if first is None else size_of(first.text)
+    counts, first_lines = Counter[str](), list[Labelled]()
+    for example in splits.known():
+        counts.update(example.labels if data.several else [_single_label(example)])
+        if example.where.endswith(("sv:1", "sv.gz:1")):  # the first line of a TSV or CSV file
+            first_lines.append(example)
+    if (guessed := splits.guessed()) and features is None:
+        examples = ((str(example.text), example.labels) for example in splits.known())
+        check_text_and_label(examples, guessed, several=data.several)
+    labels = Labels.of(counts)
+    if len(labels) < (1 if data.several else 2):
+        if not labels.names:
+            raise RegardError(f"no example has a label: {splits.summary()}")
+        raise RegardError(f"all examples have the label {labels.names[0]!r}: two are needed")
+    truncated, tokenizer, note = [0], None, ""
+    vocabularies: dict[str, int] = {}
+    if features is None:
+        tokenizer = Tokenizer.train(
+            data.tokenizer,
+            (_text(e.text, e.where) for e in splits.train()),
+            data.vocabulary,
+            data.lowercase,
+        )
+        note = join_notes(tokenizer.note, copy_vectors(data, tokenizer, folder))
+        tokenizer.save(folder / "tokenizer.json")
+        vocabularies = {"text": tokenizer.size}
+    elif data.vectors is not None:
+        raise OptionError("vectors", "the inputs are vectors already, not words")
+    else:
+        save_size(folder, features)
+        note = f"vectors of {features} numbers"
+    sizes = splits.write(
+        folder,
+        lambda examples: _rows(
+            examples,
+            tokenizer=tokenizer,
+            features=features,
+            labels=labels,
+            max_tokens=data.max_tokens,
+            truncated=truncated,
+        ),
+        chunk=CHUNK if features is None else CHUNK_ROWS,
+    )
+    labels.save(folder / "labels.json")
+    shortened = (
+        f"{truncated[0]} texts were truncated to {data.max_tokens} tokens" if truncated[0] else ""
+    )
+    return splits.report(
+        sizes,
+        labels=counts,
+        vocabularies=vocabularies,
+        notes=[note, shortened, *_possible_headers(first_lines, counts)],
+    )
+
+
+def load(data: ClassificationData, config: ClassifierConfig, folder: Path) -> Classification:
+    """The task of a run whose data was prepared."""
+    features, kept = load_size(folder), load_vectors(data, folder)
+    return Classification(
+        with_word_size(config, kept),
+        Tokenizer.load(folder / "tokenizer.json") if features is None else None,
+        Labels.load(folder / "labels.json", 1),
+        data.max_tokens,
+        features=features,
+        separator=data.separator if data.several else None,
+        kept=kept,
+        freeze=data.freeze,
+        word_dropout=data.word_dropout,
+    )
+
+
+def _rows(
+    examples: Iterable[Labelled],
+    *,
+    tokenizer: Tokenizer | None,
+    features: int | None,
+    labels: Labels,
+    max_tokens: int,
+    truncated: list[int],
+) -> Iterator[dict[str, Any]]:
+    """Rows of the corpus; `truncated` counts the texts that were too long."""
+    for chunk in in_chunks(examples, CHUNK if tokenizer is not None else CHUNK_ROWS):
+        for example in chunk:
+            check_input(example.text, features, example.where)
+        rows: Sequence[Any] = [example.text for example in chunk]
+        if tokenizer is not None:
+            rows = tokenizer.ids(rows)
+        for example, row in zip(chunk, rows, strict=True):
+            truncated[0] += len(row) > max_tokens
+            yield {
+                "words": row[:max_tokens],
+                "labels": [labels.number(label, example.where) for label in example.labels],
+                "text": example.text if isinstance(example.text, str) else example.where,
+            }
+
+
+def _text(text: str | np.ndarray, where: str) -> str:
+    check_input(text, None, where)
+    return str(text)
+
+
+def _possible_headers(first_lines: Sequence[Labelled], counts: Mapping[str, int]) -> Iterator[str]:
+    """Notes on first lines that look like column names: no other example has their label."""
+    for example in first_lines:
+        if len(counts) > 2 and [counts[label] for label in example.labels] == [1]:
+            yield (
+                f"{example.where} counts as an example, though no other has its label: if it is a "
+                f"header, name the column with --label {example.labels[0]!r}"
+            )
+
+
+def _single_label(example: Labelled) -> str:
+    if len(example.labels) != 1:
+        raise RegardError(
+            f"{example.where}: {len(example.labels)} labels: expected one per text, or --several"
+        )
+    return example.labels[0]

@@ -1,0 +1,53 @@
+"""The trace of a classified text: what each word attended to, and what pooling attended to."""
+
+import numpy as np
+from torch import Tensor
+
+from regard.data.batches import pad, pad_vectors
+from regard.models import Classifier
+from regard.tasks.classification.task import Classification
+from regard.tasks.shared.trace_looks import ALTERNATIVES, expert_side, make_looks
+from regard.tasks.shared.trace_sides import named_side, numbered_side, text_side
+from regard.tasks.shared.vector_inputs import read_sequence
+from regard.trace import Alternative, Side, Trace
+
+SIDES = {
+    "pooling": ("queries", "text"),
+    "pooling.self": ("text", "text"),
+    "encoder.self": ("text", "text"),
+    "encoder.experts": ("text", "experts"),
+    "experts": ("decision", "experts"),
+}
+
+
+def trace_text(task: Classification, model: Classifier, text: str) -> Trace:
+    """One text through a classifier."""
+    side, inputs = _read(task, text)
+    prediction, output = task.predict_with_output(model, text, inputs)
+    weights = {name: tensor[0] for name, tensor in output.weights.items()}
+    # the queries of pooling come as heads: they are the rows of one look
+    pooled = weights.pop("pooling")[:, 0]
+    kind = model.pooling.kind
+    queries = [f"query {i + 1}" for i in range(len(pooled))] if kind == "fixed" else [kind]
+    sides = {"text": side, "queries": named_side(queries), **expert_side(weights)}
+    if "experts" in weights:
+        sides["decision"] = named_side(["decision"])
+    probabilities = sorted(prediction.details["probabilities"].items(), key=lambda pair: -pair[1])
+    return Trace(
+        "classify",
+        sides,
+        make_looks({**weights, "pooling": pooled[None]}, sides, SIDES),
+        prediction.output,
+        {**prediction.details, "truncated": prediction.truncated},
+        (tuple(Alternative(label, p) for label, p in probabilities[:ALTERNATIVES]),),
+    )
+
+
+def _read(task: Classification, text: str) -> tuple[Side, tuple[Tensor, Tensor]]:
+    """The side of a text, or of vectors, and the tensors that a classifier reads."""
+    if task.features is not None:
+        vectors = read_sequence(text, task.features)[: task.max_tokens]
+        return numbered_side(len(vectors)), pad_vectors([vectors])
+    encoded = task.tokenizer.encode(text)
+    ids = np.array(encoded.ids[: task.max_tokens], dtype=np.int64)
+    return text_side(text, encoded.offsets[: task.max_tokens]), pad([ids])

@@ -1,0 +1,65 @@
+"""What of a language model is explained: the token that it predicts next."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.tokenizers.tokenizer import EOS, SPECIAL
+from regard.errors import RegardError
+from regard.models import LanguageModel
+from regard.tasks.language.conditional import Conditional
+from regard.tasks.language.generate import MAX_PROMPT_TOKENS
+from regard.tasks.language.task import Language
+from regard.tasks.shared.attention_flow import flow_to_past
+from regard.tasks.shared.attention_modules import attention_modules
+from regard.tasks.shared.explain_target import (
+    ExplainTarget,
+    Reading,
+    erase_tokens,
+    word_units,
+)
+from regard.tasks.shared.trace_sides import text_side
+
+
+def explain_next_token(
+    task: Language | Conditional, network: LanguageModel, text: str, erase: str | None, every: bool
+) -> ExplainTarget | None:
+    """The most likely token after the text; with `every`, after each of its tokens."""
+    if isinstance(task, Conditional):
+        raise RegardError("explanations do not apply to runs that generate from a condition")
+    erase = erase or "delete"
+    encoded = task.tokenizer.encode(text)
+    ids = torch.tensor([EOS, *encoded.ids[-MAX_PROMPT_TOKENS:]])
+    if len(ids) < 2:
+        return None
+
+    def read(kept: Tensor, positions: Tensor, need_weights: bool) -> Reading:
+        words, _ = erase_tokens(ids, kept, erase)
+        if erase == "delete":  # deletion shifts the token before the output to the left
+            positions = kept.cumsum(1)[torch.arange(len(kept)), positions] - 1
+        output, _ = network(words, network.start(len(words)), need_weights=need_weights)
+        logits = output.logits[torch.arange(len(words)), positions]
+        return Reading(logits.log_softmax(-1), output.weights)
+
+    positions = torch.arange(1, len(ids)) if every else torch.tensor([len(ids) - 1])
+    kept = torch.ones(len(positions), len(ids), dtype=torch.bool)
+    best = read(kept, positions, False).log_probabilities.argmax(-1).tolist()
+    side = text_side(text, encoded.offsets[-(len(ids) - 1) :], first=SPECIAL[EOS])
+    visible = np.arange(len(ids)) <= positions.numpy()[:, None]
+    visible[:, 0] = False  # the start of a text is not a word of it
+    names = task.tokenizer.vocabulary()
+    return ExplainTarget(
+        network=network,
+        input_layers=(network.embedding.words,),
+        output_attention=attention_modules(network),
+        read=read,
+        side_name="text",
+        side=side,
+        positions=tuple(positions.tolist()),
+        chosen=tuple(best),
+        names=tuple(names[token] for token in best),
+        visible=visible,
+        units=word_units(task.tokenizer, side),
+        flow=flow_to_past,
+        erase=erase,
+    )

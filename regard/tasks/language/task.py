@@ -1,0 +1,241 @@
+"""Language modelling: running text, truncated back-propagation through time, perplexity."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data import DataReport, Line, Source, Summary, read_lines
+from regard.data.corpus import Corpus, in_chunks
+from regard.data.plausibility import check_not_numbers
+from regard.data.streams import Chunk, chunk_at, count_chunks, stream_chunks
+from regard.data.tokenizers.tokenizer import EOS, Tokenizer
+from regard.data.tokenizers.vectors import SavedVectors
+from regard.metrics import measure
+from regard.models import LanguageConfig, LanguageModel, LanguageState
+from regard.search import Hypothesis
+from regard.tasks.language import conditional
+from regard.tasks.language.generate import MAX_PROMPT_TOKENS, continue_prompts
+from regard.tasks.language.perplexities import perplexities
+from regard.tasks.language.sampled_softmax import LARGE, WordSampler, count_words
+from regard.tasks.language.task_options import LanguageData, Sampling
+from regard.tasks.prediction import Prediction
+from regard.tasks.shared.length_limits import check_max_length
+from regard.tasks.shared.losses import balance_loss, next_token_loss
+from regard.tasks.shared.splits import (
+    Splits,
+    make_splits,
+    require_corpus,
+    vocabulary_size,
+)
+from regard.tasks.shared.word_vectors import (
+    copy_vectors,
+    fill_embedding,
+    load_vectors,
+    with_word_size,
+)
+from regard.tasks.task import Evaluation, Loss, Sample, Task
+
+SAMPLE_PROMPT = 8
+"""Tokens of the validation text that samples continue."""
+
+
+@dataclass(frozen=True)
+class Language:
+    """The next token of running text."""
+
+    config: LanguageConfig
+    tokenizer: Tokenizer
+    steps: int
+    """Tokens through which gradients are propagated back."""
+    kept: SavedVectors | None = None
+    freeze: bool = False
+    sampled: int = 0
+    """Words sampled for the softmax in training; 0 for all of them."""
+    train: Corpus | None = None
+    valid: Corpus | None = None
+
+    def build(self) -> LanguageModel:
+        """A language model with initial weights, or with pretrained word vectors."""
+        model = LanguageModel(self.config, self.tokenizer.size)
+        fill_embedding(model.embedding, self.kept, self.freeze)
+        return model
+
+    def plan(self, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
+        """The chunks of the text in their order, since each continues where the last ended."""
+        rows = max(1, budget // self.steps)
+        stream = require_corpus(self.train).stream("tokens")
+        return [np.array([i, rows]) for i in range(count_chunks(stream, rows, self.steps))]
+
+    def batch(self, examples: np.ndarray) -> Chunk:
+        """One chunk of every row of the text."""
+        number, rows = (int(value) for value in examples)
+        return chunk_at(require_corpus(self.train).stream("tokens"), rows, self.steps, number)
+
+    def count(self, batch: Chunk) -> int:
+        """The number of tokens to predict."""
+        return int((batch.targets != 0).sum())
+
+    def loss(
+        self, model: LanguageModel, batch: Chunk, smoothing: float, carried: list[Tensor]
+    ) -> tuple[Loss, list[Tensor]]:
+        """Cross-entropy of each next token; the state is carried over, its gradient is not."""
+        state = restore_state(model, len(batch.tokens), carried)
+        if self.sampler is None or not model.training:
+            output, state = model(batch.tokens, state)
+            total = next_token_loss(output.logits, batch.targets, smoothing)
+        else:
+            words = self.sampler(batch.targets)
+            output, state = model(batch.tokens, state, among=words.words)
+            total = next_token_loss(output.logits + words.correction, words.targets, smoothing)
+        return Loss(total, balance_loss(output.balance)), carry_state(model, state)
+
+    @cached_property
+    def sampler(self) -> WordSampler | None:
+        """What samples words for the softmax in training, where not all are computed."""
+        if not 0 < self.sampled < self.tokenizer.size:
+            return None
+        counts = count_words(require_corpus(self.train).stream("tokens"), self.tokenizer.size)
+        return WordSampler.by_frequency(counts, self.sampled)
+
+    def validate(self, model: LanguageModel) -> Evaluation:
+        """Perplexity on the validation text."""
+        lines = [Line(text) for text in require_corpus(self.valid).column("text")]
+        return self.evaluate(model, lines)
+
+    @torch.no_grad()
+    def evaluate(
+        self, model: LanguageModel, examples: Sequence[Line], *, rows: int = 16
+    ) -> Evaluation:
+        """Perplexity per token, word and byte; the units of its interval are stretches of text."""
+        lines = [example.text for example in examples]
+        ids = np.concatenate([[EOS], *([*row, EOS] for row in self.tokenizer.ids(lines))])
+        ids = ids.astype(np.int64)
+        losses, counts, carried = [], [], list[Tensor]()
+        for piece in stream_chunks(ids, rows, self.steps):
+            state = restore_state(model, len(piece.tokens), carried)
+            output, state = model(piece.tokens, state)
+            carried = carry_state(model, state)
+            for logits, targets in zip(output.logits, piece.targets, strict=True):
+                losses.append(float(next_token_loss(logits[None], targets[None], 0.0)))
+                counts.append(int((targets != 0).sum()))
+        words = sum(len(line.split()) + 1 for line in lines)
+        size = sum(len(line.encode()) + 1 for line in lines)
+        tokens = np.array(counts, dtype=np.float64)
+        tallies = perplexities(
+            losses, tokens * words / tokens.sum(), tokens, tokens * size / tokens.sum()
+        )
+        prompt = self.tokenizer.decode(self.tokenizer.ids(lines[:1])[0][:SAMPLE_PROMPT])
+        continuation = self.continue_texts(model, [prompt], Sampling(tokens=30))[0]
+        return Evaluation(
+            metrics={name: measure(tally) for name, tally in tallies.items()},
+            main="perplexity_per_word",
+            higher=False,
+            samples=(Sample(prompt, lines[0], self.tokenizer.decode(continuation.output)),),
+            by_length={},
+            lines=(),
+        )
+
+    def predict(
+        self, model: LanguageModel, texts: Sequence[str], **options: Any
+    ) -> list[Prediction]:
+        """Each text with its continuation; `options` are those of `Sampling`."""
+        rows = self.tokenizer.ids(texts)
+        continuations = self.continue_texts(model, texts, Sampling(**options))
+        return [
+            Prediction(
+                self.tokenizer.decode(hypothesis.output),
+                len(ids) > MAX_PROMPT_TOKENS,
+                {"log_probability": hypothesis.log_probability},
+            )
+            for hypothesis, ids in zip(continuations, rows, strict=True)
+        ]
+
+    @torch.no_grad()
+    def continue_texts(
+        self, model: LanguageModel, prompts: Sequence[str], sampling: Sampling
+    ) -> list[Hypothesis]:
+        """One continuation of each prompt; the prompt is part of what is returned."""
+        rows = [ids[-MAX_PROMPT_TOKENS:] for ids in self.tokenizer.ids(prompts)]
+        continuations = continue_prompts(
+            model, rows, lambda chosen: model.start(len(chosen)), sampling
+        )
+        return [
+            replace(hypothesis, tokens=[*ids, *hypothesis.tokens])
+            for ids, (hypothesis, *_) in zip(rows, continuations, strict=True)
+        ]
+
+
+def restore_state(model: LanguageModel, rows: int, carried: Sequence[Tensor]) -> LanguageState:
+    """The state that was carried over; an initial one if there is none, or for other rows."""
+    state = model.start(rows)
+    if not carried or len(carried[0]) != rows:
+        return state
+    cell = tuple(carried[: len(state.cell)])
+    past = carried[len(state.cell)] if state.past is not None else None
+    return state._replace(cell=cell, past=past)
+
+
+def carry_state(model: LanguageModel, state: LanguageState) -> list[Tensor]:
+    """What the next chunk continues from, without gradients; a transformer starts each anew."""
+    past = [] if state.past is None or not state.cell else [state.past]
+    return [part.detach() for part in (*state.cell, *past)]
+
+
+def read(data: LanguageData, sources: Sequence[Source], summary: Summary) -> Iterator[Line]:
+    """The lines of some files, with what each is generated from, if anything is."""
+    if data.condition is not None:
+        return conditional.read(data, sources, summary)
+    return read_lines(sources, data.text, None, summary)
+
+
+def check(data: LanguageData, config: LanguageConfig) -> None:
+    """Check that the model has positions for a window of the text."""
+    if config.model == "transformer":
+        check_max_length(config, "window_tokens", data.window_tokens)
+
+
+def prepare(data: LanguageData, folder: Path, seed: int) -> DataReport:
+    """Read the text, train the tokenizer, write the corpora; what was understood."""
+    splits: Splits[Line] = make_splits(
+        "stories", data, read, seed, running_text=data.condition is None
+    )
+    next(splits.train(), None)  # which reads the header
+    if (guessed := splits.guessed()) and data.text is None:
+        check_not_numbers((line.text for line in splits.train()), guessed, "text", ("text",))
+    size = vocabulary_size(data.tokenizer, data.vocabulary, (line.text for line in splits.train()))
+    tokenizer = Tokenizer.train(
+        data.tokenizer, (line.text for line in splits.train()), size, data.lowercase
+    )
+    notes = [tokenizer.note, copy_vectors(data, tokenizer, folder)]
+    tokenizer.save(folder / "tokenizer.json")
+    vocabularies = {"text": tokenizer.size}
+    if data.condition is not None:
+        return conditional.write(splits, tokenizer, folder, notes)
+    sizes = splits.write(folder, lambda lines: _rows(lines, tokenizer))
+    return splits.report(sizes, vocabularies=vocabularies, notes=notes)
+
+
+def load(data: LanguageData, config: LanguageConfig, folder: Path) -> Task[LanguageModel]:
+    """The task of a run whose data was prepared."""
+    tokenizer, kept = Tokenizer.load(folder / "tokenizer.json"), load_vectors(data, folder)
+    config = with_word_size(config, kept)
+    if data.condition is not None:
+        labels, features = conditional.load_conditions(folder)
+        return conditional.Conditional(config, tokenizer, labels, features, kept, data.freeze)
+    sampled = data.sampled
+    if sampled is None:
+        sampled = tokenizer.size // 10 if tokenizer.size >= LARGE else 0
+    return Language(config, tokenizer, data.window_tokens, kept, data.freeze, sampled)
+
+
+def _rows(lines: Iterable[Line], tokenizer: Tokenizer) -> Iterator[dict[str, Any]]:
+    for group in in_chunks(lines):
+        texts = [line.text for line in group]
+        for text, ids in zip(texts, tokenizer.ids(texts), strict=True):
+            yield {"tokens": [*ids, EOS], "text": text}

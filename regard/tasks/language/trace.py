@@ -1,0 +1,68 @@
+"""The trace of a text under a language model: what each prediction attended to.
+
+Row t of a look is what the model attended to when it predicted token t. It had read the tokens
+before t then, so that attention goes from the side that is predicted (`next`) to the side that was
+read (`text`), which begins with the start of the text.
+"""
+
+from typing import Any
+
+import torch
+
+from regard.data.tokenizers.tokenizer import EOS, SPECIAL
+from regard.models import LanguageModel
+from regard.tasks.language.conditional import Conditional
+from regard.tasks.language.generate import MAX_PROMPT_TOKENS, continue_prompt
+from regard.tasks.language.prompts import parse_prompt
+from regard.tasks.language.task import Language
+from regard.tasks.language.task_options import Sampling
+from regard.tasks.shared.trace_looks import expert_side, make_looks, most_likely
+from regard.tasks.shared.trace_sides import decode_with_spans, text_side
+from regard.trace import Trace
+
+SIDES = {
+    "past": ("next", "text"),
+    "decoder.self": ("next", "text"),
+    "decoder.experts": ("next", "experts"),
+}
+
+
+def trace_text(
+    task: Language | Conditional,
+    model: LanguageModel,
+    given: str,
+    *,
+    tokens: int = 0,
+    **options: Any,
+) -> Trace:
+    """A text under a language model, with `tokens` more that it generates itself."""
+    tokenizer, text, state = parse_prompt(task, model, given)
+    encoded = tokenizer.encode(text)
+    ids, spans = encoded.ids, encoded.offsets
+    if tokens:
+        ids = continue_prompt(model, ids, state, Sampling(tokens=tokens, **options)).output
+        text, spans = decode_with_spans(tokenizer, ids)
+    truncated = len(ids) > MAX_PROMPT_TOKENS
+    ids, spans = ids[-MAX_PROMPT_TOKENS:], spans[-MAX_PROMPT_TOKENS:]
+    output, _ = model(torch.tensor([[EOS, *ids]]), state, need_weights=True)
+    weights = {name: tensor[0] for name, tensor in output.weights.items()}
+    log_probabilities = output.logits[0].log_softmax(-1)
+    sides = {
+        "text": text_side(text, spans, first=SPECIAL[EOS]),
+        "next": text_side(text, spans, last="…"),
+        **expert_side(weights),
+    }
+    targets = torch.tensor(ids, dtype=torch.long)
+    own = log_probabilities[:-1].gather(1, targets[:, None])[:, 0]
+    return Trace(
+        "language",
+        sides,
+        make_looks(weights, sides, SIDES),
+        " ".join(text.splitlines()),
+        {
+            "log_probability": float(own.sum()),
+            "token_log_probabilities": own.tolist(),
+            "truncated": truncated,
+        },
+        most_likely(log_probabilities, tokenizer.vocabulary()),
+    )

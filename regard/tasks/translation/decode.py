@@ -1,0 +1,378 @@
+"""Translating texts: search, sampling, forced decoding, constrained attention, unknown words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.batches import ordered_batches, pad
+from regard.data.tokenizers.tokenizer import BOS, EOS, NEVER_GENERATED, UNK, Tokenizer
+from regard.data.tokenizers.words import token_to_word
+from regard.errors import OptionError, RegardError
+from regard.models import Translator, TranslatorConfig
+from regard.models.output import Weights
+from regard.search import (
+    Coverage,
+    Hypothesis,
+    PerSentence,
+    Step,
+    beam,
+    forbid_tokens,
+    force_decode,
+    greedy,
+    pin_attention,
+    power,
+    sample,
+    text_generator,
+)
+from regard.tasks.prediction import Prediction
+from regard.tasks.shared.trace_sides import decode_with_spans, word_spans
+from regard.tasks.translation.task_options import Decoding
+
+BATCH_TOKENS = 4096
+"""Source tokens that are decoded in one batch, each counted once per hypothesis."""
+Pins = Mapping[int, Sequence[int]]
+"""For positions of the target, the source tokens that may be attended to there."""
+
+
+@runtime_checkable
+class TranslationSides(Protocol):
+    """What decoding needs of a task: tokenizers and limits."""
+
+    @property
+    def config(self) -> TranslatorConfig:
+        """The options of the model."""
+        ...
+
+    @property
+    def source(self) -> Tokenizer:
+        """The tokenizer of the source language."""
+        ...
+
+    @property
+    def target(self) -> Tokenizer:
+        """The tokenizer of the target language."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of a source that are read."""
+        ...
+
+
+def translate_texts(
+    task: TranslationSides,
+    model: Translator,
+    texts: Sequence[str],
+    decoding: Decoding,
+    prefixes: Sequence[str] | None = None,
+    force: Pins | None = None,
+) -> list[Prediction]:
+    """The best translation of each text with its score, and whatever else `decoding` asks for.
+
+    Args:
+        task: tokenizers and limits.
+        model: a translator.
+        texts: what to translate.
+        decoding: how.
+        prefixes: what each translation begins with.
+        force: for positions of the target, in tokens, the source words that may be attended to.
+    """
+    encoded = task.source.encode_batch(texts)
+    hypotheses = decode(
+        task,
+        model,
+        texts,
+        decoding,
+        prefixes=None if prefixes is None else task.target.ids(prefixes),
+        pins=None if force is None else [pin_tokens(task, text, force) for text in texts],
+        need_weights=decoding.weights or decoding.replace_unknown,
+    )
+    names = task.target.vocabulary() if decoding.return_tokens else None
+    predictions = []
+    for source, nbest in zip(encoded, hypotheses, strict=True):
+        tokens = source.tokens[: task.max_tokens]
+        records = [_record(task.target, one, tokens, decoding, names) for one in nbest]
+        details = {name: value for name, value in records[0].items() if name != "output"}
+        if decoding.weights:
+            details["source_tokens"] = tokens
+        if decoding.nbest > 1:
+            details["nbest"] = records
+        truncated = len(source.ids) > task.max_tokens
+        predictions.append(Prediction(records[0]["output"], truncated, details))
+    return predictions
+
+
+@torch.no_grad()
+def decode(
+    task: TranslationSides,
+    model: Translator,
+    texts: Sequence[str],
+    decoding: Decoding,
+    *,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    pins: Sequence[Pins | None] | None = None,
+    need_weights: bool = False,
+    budget: int = BATCH_TOKENS,
+) -> list[list[Hypothesis]]:
+    """The translations of each text, in order, best first; samples in the order of sampling.
+
+    Args:
+        task: tokenizers and limits.
+        model: a translator.
+        texts: what to translate.
+        decoding: how.
+        prefixes: the tokens that each translation begins with.
+        pins: what positions of each translation may attend to.
+        need_weights: whether hypotheses keep their attention.
+        budget: source tokens per batch.
+    """
+    ids = source_ids(task, texts)
+    translations: list[list[Hypothesis]] = [[] for _ in ids]
+    rows = decoding.nbest if decoding.sampled else decoding.beam
+    for chosen in _batches(ids, max(1, budget // rows)):
+        batch = SourceBatch.encode(model, [ids[i] for i in chosen])
+        results = search(
+            task,
+            batch,
+            decoding,
+            [texts[i] for i in chosen],
+            prefixes=None if prefixes is None else [list(prefixes[i]) for i in chosen],
+            pins=None if pins is None else [pins[i] for i in chosen],
+            need_weights=need_weights,
+        )
+        for i, result in zip(chosen, results, strict=True):
+            translations[i] = result
+    return translations
+
+
+@torch.no_grad()
+def force_targets(
+    task: TranslationSides,
+    model: Translator,
+    texts: Sequence[str],
+    targets: Sequence[Sequence[int]],
+    *,
+    finished: bool = True,
+    pins: Sequence[Pins | None] | None = None,
+    need_weights: bool = False,
+    budget: int = BATCH_TOKENS,
+) -> list[Hypothesis]:
+    """log p(y | x) of given targets, with the end token unless `finished` is False."""
+    ids = source_ids(task, texts)
+    rows = [np.array([*row, EOS] if finished else row, dtype=np.int64) for row in targets]
+    hypotheses: list[Hypothesis | None] = [None] * len(ids)
+    for chosen in _batches(ids, budget, [len(row) for row in rows]):
+        batch = SourceBatch.encode(model, [ids[i] for i in chosen])
+        results = force_decode(
+            batch.step(need_weights),
+            batch.state,
+            *pad([rows[i] for i in chosen]),
+            bos=BOS,
+            eos=EOS,
+            allowed=None if pins is None else pin_attention([pins[i] for i in chosen], batch.keys),
+        )
+        for i, result in zip(chosen, results, strict=True):
+            hypotheses[i] = result
+    return [hypothesis for hypothesis in hypotheses if hypothesis is not None]
+
+
+@dataclass(frozen=True)
+class SourceBatch:
+    """Sources that were encoded once, from which a decoder may start any number of times."""
+
+    model: Translator
+    lengths: Tensor
+    keys: int
+    """Source tokens of the longest sentence."""
+    state: Any
+    """The decoder's state before the first token; hypotheses of a sentence share its source."""
+    encoder_weights: Weights
+
+    @classmethod
+    def encode(
+        cls, model: Translator, ids: Sequence[np.ndarray], *, need_weights: bool = False
+    ) -> "SourceBatch":
+        """Read the sources; `need_weights` keeps the attention of the encoder."""
+        source, lengths = pad(ids)
+        context = model.encode(source, lengths, need_weights=need_weights)
+        state: Any = model.start(context)
+        shared = state._replace(source=PerSentence(state.source))
+        return cls(model, lengths, source.shape[1], shared, context.weights)
+
+    def step(self, need_weights: bool, record: list[Tensor] | None = None) -> Step:
+        """The step function of the search; `record` collects the log-probabilities of each step."""
+
+        def step(
+            tokens: Tensor, state: Any, allowed: Tensor | None = None
+        ) -> tuple[Tensor, Any, Any]:
+            # the search repeats the state for each hypothesis, but not what is PerSentence
+            plain = state._replace(source=state.source.value)
+            after: Any
+            log_probabilities, after, weights = self.model.step(
+                tokens, plain, allowed=allowed, need_weights=need_weights
+            )
+            if record is not None:
+                record.append(log_probabilities)
+            return log_probabilities, after._replace(source=state.source), weights
+
+        return step
+
+
+def search(
+    task: TranslationSides,
+    batch: SourceBatch,
+    decoding: Decoding,
+    texts: Sequence[str],
+    *,
+    prefixes: list[list[int]] | None = None,
+    pins: Sequence[Pins | None] | None = None,
+    need_weights: bool = False,
+) -> list[list[Hypothesis]]:
+    """The translations of the sources of a batch, by beam, greedy search or sampling."""
+    penalty = decoding.repetition_penalty
+    common: dict[str, Any] = {
+        "bos": BOS,
+        "eos": EOS,
+        "limit": _length_limits(task, batch.lengths, prefixes),
+        "prefix": prefixes,
+        "allowed": None if pins is None else pin_attention(list(pins), batch.keys),
+        "length_penalty": power(decoding.length_penalty),
+    }
+    step = forbid_tokens(batch.step(need_weights or bool(decoding.coverage)), NEVER_GENERATED)
+    if decoding.sampled:
+        return sample(
+            forbid_tokens(batch.step(need_weights), NEVER_GENERATED),
+            batch.state,
+            samples=decoding.nbest,
+            temperature=1.0 if decoding.temperature is None else decoding.temperature,
+            top_k=decoding.top_k,
+            top_p=1.0 if decoding.top_p is None else decoding.top_p,
+            repetition_penalty=1.0 if penalty is None else penalty,
+            generator=[text_generator(decoding.seed, text) for text in texts],
+            **common,
+        )
+    if decoding.beam == 1 and not decoding.coverage:
+        return [[best] for best in greedy(step, batch.state, **common)]
+    return beam(
+        step,
+        batch.state,
+        width=decoding.beam,
+        nbest=decoding.nbest,
+        coverage=_coverage(batch, decoding.coverage),
+        patience=None if decoding.exact else 1.0,
+        **common,
+    )
+
+
+def source_ids(task: TranslationSides, texts: Sequence[str]) -> list[np.ndarray]:
+    """The tokens of each source, truncated to what the model reads."""
+    return [np.array(row[: task.max_tokens], dtype=np.int64) for row in task.source.ids(texts)]
+
+
+def _coverage(batch: SourceBatch, beta: float) -> Coverage | None:
+    if not beta:
+        return None
+    start = torch.full((len(batch.lengths),), BOS)
+    name = _last_source_attention(batch.step(True)(start, batch.state)[2] or {})
+    if name is None:
+        raise OptionError("coverage", "this model has no attention to the source")
+    real = torch.arange(batch.keys) < batch.lengths[:, None]
+    return Coverage(name, beta, real)
+
+
+def _last_source_attention(weights: Mapping[str, Tensor]) -> str | None:
+    """The name of the last attention from target to source; None where there is none."""
+    names = [name for name in weights if name.split(".")[-1] == "source"]
+    return names[-1] if names else None
+
+
+def _batches(
+    ids: Sequence[np.ndarray], budget: int, targets: Sequence[int] | None = None
+) -> list[np.ndarray]:
+    lengths = np.array([len(row) for row in ids], dtype=np.int32)
+    if targets is not None:
+        lengths = np.stack([lengths, np.array(targets, dtype=np.int32)], 1)
+    return ordered_batches(lengths, budget) if len(ids) else []
+
+
+def _length_limits(
+    task: TranslationSides, lengths: Tensor, prefixes: list[list[int]] | None
+) -> list[int]:
+    """Twice the source and a little more; prefixes extend the limit."""
+    longest = task.config.max_length - 1
+    given = [len(row) for row in prefixes] if prefixes is not None else [0] * len(lengths)
+    if max(given, default=0) >= longest:
+        raise RegardError(
+            f"a prefix of {max(given)} tokens: this model writes at most {longest} tokens"
+        )
+    room = (2 * lengths + 10).tolist()
+    return [min(max(n, g + 10), longest) for n, g in zip(room, given, strict=True)]
+
+
+def _record(
+    target: Tokenizer,
+    hypothesis: Hypothesis,
+    source: Sequence[str],
+    decoding: Decoding,
+    names: Sequence[str] | None,
+) -> dict[str, Any]:
+    """One translation in plain values."""
+    output = target.decode(hypothesis.output)
+    if decoding.replace_unknown and UNK in hypothesis.output:
+        output = replace_unknown_tokens(target, hypothesis, source)
+    record: dict[str, Any] = {
+        "output": output,
+        "score": hypothesis.normalized_log_probability,
+        "log_probability": hypothesis.log_probability,
+        "finished": hypothesis.finished,
+    }
+    if names is not None:
+        record["tokens"] = [names[token] for token in hypothesis.tokens]
+        record["token_log_probabilities"] = hypothesis.token_log_probabilities
+    if decoding.weights:
+        keys = len(source)
+        record["weights"] = {
+            name: (weights[..., :keys] if name.endswith("source") else weights).tolist()
+            for name, weights in hypothesis.weights.items()
+        }
+    return record
+
+
+def pin_tokens(task: TranslationSides, text: str, words: Pins) -> dict[int, list[int]]:
+    """Pins to source tokens from pins to source words, as `str.split` counts them from 0."""
+    spans = word_spans(text)
+    offsets = task.source.encode(text).offsets[: task.max_tokens]
+    numbers = token_to_word(offsets, spans)
+    pins = {}
+    for position, chosen in words.items():
+        for word in chosen:
+            if word not in numbers:
+                raise RegardError(
+                    f"no source word {word}: {text[:40]!r} has {len(spans)} words, counted from 0"
+                )
+        pins[position] = [i for i, number in enumerate(numbers) if number in chosen]
+    return pins
+
+
+def replace_unknown_tokens(target: Tokenizer, hypothesis: Hypothesis, source: Sequence[str]) -> str:
+    """The text of a hypothesis with the most attended source token for each unknown one.
+
+    Heads and layers are averaged. Luong et al., 2015, https://arxiv.org/abs/1410.8206
+    """
+    text, spans = decode_with_spans(target, hypothesis.output)
+    to_source = [
+        weights for name, weights in hypothesis.weights.items() if name.split(".")[-1] == "source"
+    ]
+    if not to_source or not source:
+        return text
+    mean = torch.stack([weights.flatten(0, -3).mean(0) for weights in to_source]).mean(0)
+    mean = mean[:, : len(source)]
+    for position in reversed(range(len(spans))):
+        if hypothesis.output[position] == UNK:
+            start, end = spans[position]
+            text = text[:start] + source[int(mean[position].argmax())] + text[end:]
+    return text

@@ -1,0 +1,63 @@
+"""What of a translation is explained: each token of it, given those before it."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.data.tokenizers.tokenizer import BOS, EOS, SPECIAL
+from regard.models import Translator
+from regard.tasks.shared.attention_flow import flow_to_source
+from regard.tasks.shared.attention_modules import attention_modules
+from regard.tasks.shared.explain_target import (
+    ExplainTarget,
+    Reading,
+    erase_tokens,
+    word_units,
+)
+from regard.tasks.shared.trace_sides import decode_with_spans, text_side
+from regard.tasks.translation.decode import decode
+from regard.tasks.translation.task import Translation
+from regard.tasks.translation.task_options import Decoding
+
+
+def explain_translation(
+    task: Translation, network: Translator, text: str, erase: str | None, every: bool
+) -> ExplainTarget | None:
+    """Each token of the model's own translation, under forced decoding."""
+    erase = erase or "delete"
+    encoded = task.source.encode(text)
+    ids = torch.tensor(encoded.ids[: task.max_tokens])
+    if not len(ids):
+        return None
+    best = decode(task, network, [text], Decoding())[0][0]
+    target = torch.tensor([BOS, *best.tokens])[:-1]
+
+    def read(kept: Tensor, positions: Tensor, need_weights: bool) -> Reading:
+        forced = target.expand(len(kept), -1)
+        output = network(*erase_tokens(ids, kept, erase), forced, need_weights=need_weights)
+        logits = output.logits[torch.arange(len(kept)), positions]
+        return Reading(logits.log_softmax(-1), output.weights)
+
+    side = text_side(text, encoded.offsets[: len(ids)])
+    output, spans = decode_with_spans(task.target, best.output)
+    end = (SPECIAL[EOS],) if best.finished else ()
+    return ExplainTarget(
+        network=network,
+        input_layers=(network.source.words,),
+        output_attention=_attention_to_source(network),
+        read=read,
+        side_name="source",
+        side=side,
+        positions=tuple(range(len(target))),
+        chosen=tuple(best.tokens),
+        names=(*(output[start:stop] for start, stop in spans), *end),
+        visible=np.ones((len(target), len(ids)), dtype=bool),
+        units=word_units(task.source, side),
+        flow=flow_to_source,
+        erase=erase,
+    )
+
+
+def _attention_to_source(network: Translator) -> tuple[nn.Module, ...]:
+    own = {id(module) for name, module in network.named_modules() if name.endswith(".own")}
+    return tuple(m for m in attention_modules(network.decoder) if id(m) not in own)

@@ -1,0 +1,131 @@
+"""Start a training run in a folder, or resume it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import date
+from itertools import count
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from regard.data import resolve
+from regard.data.corpus import fingerprint
+from regard.errors import RegardError
+from regard.options import check_names, make
+from regard.tasks.registry import TASKS, TaskSpec
+from regard.tasks.shared.splits import with_corpora
+from regard.training.config import TrainingConfig
+from regard.training.distributed import current
+from regard.training.loop import Progress, train
+from regard.training.prepared_data import read_prepared, verify_prepared, write_prepared
+from regard.training.run_folder import RunFolder
+from regard.training.run_identity import FILE_OPTIONS
+from regard.training.state import Position
+
+
+def make_configs(spec: TaskSpec, given: Mapping[str, Any]) -> tuple[Any, Any, TrainingConfig]:
+    """Data, model and training options of a task, checked; `given` has some of them by name."""
+    check_names(given, (spec.data, spec.model, TrainingConfig), spec.name)
+    defaults = dict(spec.training_defaults)
+    if given.get("steps") is not None or given.get("minutes") is not None:
+        defaults["epochs"] = None
+    options = {**defaults, **given}
+    data: Any = make(spec.data, options)
+    model: Any = make(spec.model, options)
+    spec.check(data, model)
+    return data, model, make(TrainingConfig, options)
+
+
+def train_run(
+    task: str,
+    options: Mapping[str, Any],
+    out: str | PathLike[str] | None = None,
+    *,
+    report: Callable[[Progress], None] = lambda progress: None,
+    log: Callable[[str], None] = lambda line: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[RunFolder, Position]:
+    """Train in a run folder, or resume the run that it holds.
+
+    Args:
+        task: the name of a task.
+        options: data, model and training options by name.
+        out: the run folder (default: runs/TASK-DATE-NUMBER).
+        report: called after every update.
+        log: called with lines for the user.
+        stop: asked after every update; once it is true, the state is saved and training stops.
+    """
+    spec = TASKS.row(task)
+    data, model, training = make_configs(spec, options)
+    folder = RunFolder(Path(out) if out is not None else _next_folder(task))
+    parts = {"data": asdict(data), "model": asdict(model), "training": asdict(training)}
+    defaults = dict(zip(parts, map(asdict, make_configs(spec, {})), strict=True))
+    if folder.packed.exists():
+        raise RegardError(
+            f"{folder.path}: was packed or pruned, without what training needs: choose another "
+            "--out to train a new run"
+        )
+    with folder.begin({"task": task, **parts}, defaults) as resumed:
+        if resumed:
+            log(f"resuming the run in {folder.path}")
+        _prepare(spec, data, folder, training.seed, log)
+        prepared = spec.load(data, model, folder.data)
+        if spec.generated is None:
+            prepared = with_corpora(prepared, folder.data)
+        return folder, train(prepared, training, folder, report=report, log=log, stop=stop)
+
+
+def _prepare(
+    spec: TaskSpec, data: Any, folder: RunFolder, seed: int, log: Callable[[str], None]
+) -> None:
+    """Read the data into the folder, unless that is done; log what was read."""
+    files = _fingerprint(data)
+    if folder.prepared.exists() and (not current().first or _is_ready(folder, files, log)):
+        return
+    try:
+        folder.prepared.unlink(missing_ok=True)
+        folder.data.mkdir(exist_ok=True)
+        report = spec.prepare(data, folder.data, seed)
+    except OSError as error:
+        raise RegardError(f"{folder.data}: {error.strerror or error}") from error
+    write_prepared(folder, report.as_dict(), files)
+    for line in str(report).splitlines():
+        log(line)
+
+
+def _is_ready(folder: RunFolder, files: str | None, log: Callable[[str], None]) -> bool:
+    """Whether the prepared data can be used; if not, it must be read again.
+
+    As long as the run has no weights, nothing is lost by reading damaged or changed data again.
+    Later damaged data is an error, and changed data files are only reported.
+    """
+    try:
+        prepared = read_prepared(folder)
+        verify_prepared(folder, prepared, corpora=True)
+    except RegardError as error:
+        if folder.has_weights:
+            raise
+        log(f"{error}; no update was made yet, so the data is read again")
+        return False
+    if files is None or prepared.files in (None, files):
+        return True
+    if folder.has_weights:
+        log("the data files have changed: the run continues with the data that it has read")
+    return folder.has_weights
+
+
+def _fingerprint(data: Any) -> str | None:
+    """A value that changes with the data files; None if a file is gone."""
+    named = [getattr(data, name, None) for name in FILE_OPTIONS]
+    try:
+        return fingerprint(source for names in named if names for source in resolve(names))
+    except RegardError:
+        return None
+
+
+def _next_folder(task: str) -> Path:
+    for number in count(1):
+        path = Path("runs") / f"{task}-{date.today().isoformat()}-{number}"
+        if not path.exists():
+            return path
+    raise AssertionError  # count never ends

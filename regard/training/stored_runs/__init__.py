@@ -1,0 +1,1 @@
+"""Runs as files: what they hold, model cards, and smaller copies; without torch."""

@@ -1,0 +1,177 @@
+"""The model card of a run, and what differs between two runs."""
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields
+from typing import Any
+
+from regard.errors import RegardError
+from regard.number_format import format_count
+from regard.tasks.registry import TASKS
+from regard.training.config import TrainingConfig
+from regard.training.metrics_log import describe_weights
+from regard.training.stored_runs.run_summary import RunSummary
+
+MAX_LABELS = 20
+"""Labels that a card lists."""
+
+
+def card_rows(run: RunSummary) -> list[tuple[str, str]]:
+    """What a run is, as rows of a name and a value."""
+    options = {part: changed_options(run, part) for part in ("model", "training")}
+    rows = [
+        ("task", run.task),
+        ("status", run.status),
+        ("data", _data(run)),
+        ("labels", _labels(run.data.get("labels"))),
+        ("vocabulary", _counts(run.data.get("vocabularies"), "tokens")),
+        ("model", _options(options["model"])),
+        ("parameters", "" if run.parameters is None else format_count(run.parameters)),
+        ("training", _training(run, options["training"])),
+        ("metrics", _metrics(run)),
+        ("weights", _weights(run)),
+        ("written", format_date(run.modified)),
+        ("size", _sizes(run)),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def model_card(run: RunSummary) -> str:
+    """The card as a Markdown page."""
+    rows = [row for row in card_rows(run) if row[0] not in ("status", "size")]
+    summary = ""
+    with suppress(RegardError):  # a task of a plug-in that is not installed here
+        summary = f": {TASKS.row(run.task).summary}"
+    name = run.path.resolve().name
+    table = "\n".join(f"| {key} | {value.replace('|', '·')} |" for key, value in rows)
+    return (
+        f"# {name}\n\nA model trained with [Regard](https://github.com/regard-attention/regard)"
+        f"{summary}.\n\n| | |\n| --- | --- |\n{table}\n\n"
+        "The metrics are those of the validation data. What the model is good for, and where it "
+        "fails, depends on the data above.\n\n"
+        f"```sh\nregard predict {name}\nregard show {name} --text …\nregard serve {name}\n```\n"
+    )
+
+
+def changed_options(run: RunSummary, part: str) -> dict[str, Any]:
+    """The options of one part of the config that differ from the defaults of the task."""
+    given = run.config.get(part)
+    if not isinstance(given, dict):
+        return {}
+    try:
+        spec = TASKS.row(run.task)
+    except RegardError:
+        return dict(given)
+    config = {"data": spec.data, "model": spec.model, "training": TrainingConfig}[part]
+    defaults = {field.name: field.default for field in fields(config)}
+    if part == "training":
+        defaults |= dict(spec.training_defaults)
+    kept = {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in kept.items() if defaults.get(name) != value}
+
+
+def differences(one: RunSummary, other: RunSummary) -> list[tuple[str, str, str]]:
+    """What differs between two runs: name, value of the one, value of the other."""
+    rows: list[tuple[str, str, str]] = []
+    if one.task != other.task:
+        rows.append(("task", one.task, other.task))
+    for part in ("data", "model", "training"):
+        left, right = (run.config.get(part) or {} for run in (one, other))
+        for name in dict.fromkeys((*left, *right)):
+            if left.get(name) != right.get(name):
+                rows.append((name, _value(left.get(name)), _value(right.get(name))))
+    names = dict.fromkeys(name for run in (one, other) for name in _metric_names(run))
+    metrics = [(name, one.metric(name), other.metric(name)) for name in names]
+    sizes = [
+        ("parameters", _count(one.parameters), _count(other.parameters)),
+        ("steps", _count(one.position.get("step")), _count(other.position.get("step"))),
+        ("status", one.status, other.status),
+    ]
+    return rows + [row for row in (*metrics, *sizes) if row[1] != row[2]]
+
+
+def format_size(size: int) -> str:
+    """A number of bytes as people write it.
+
+    >>> format_size(194_000_000), format_size(12_984), format_size(0)
+    ('194 MB', '13 kB', '0 B')
+    """
+    for unit, bytes_per_unit in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= bytes_per_unit:
+            value = size / bytes_per_unit
+            return f"{value:.1f} {unit}" if value < 10 and unit != "kB" else f"{value:.0f} {unit}"
+    return f"{size} B"
+
+
+def format_date(seconds: float) -> str:
+    """A time as date and time of the day."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def _data(run: RunSummary) -> str:
+    sizes = run.data.get("sizes")
+    counts = ""
+    if isinstance(sizes, Mapping):
+        counts = ", ".join(f"{format_count(int(n))} {name}" for name, n in sizes.items())
+    return f"{run.files} ({counts})" if counts else run.files
+
+
+def _labels(labels: Any) -> str:
+    if not isinstance(labels, Mapping) or not labels:
+        return ""
+    listed = [f"{label} ({format_count(int(count))})" for label, count in labels.items()]
+    more = f" and {len(listed) - MAX_LABELS} more" if len(listed) > MAX_LABELS else ""
+    return ", ".join(listed[:MAX_LABELS]) + more
+
+
+def _counts(counts: Any, what: str) -> str:
+    if not isinstance(counts, Mapping):
+        return ""
+    return ", ".join(f"{name} {format_count(int(n))} {what}" for name, n in counts.items())
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_value(value)}" for name, value in options.items()) or "defaults"
+
+
+def _training(run: RunSummary, options: Mapping[str, Any]) -> str:
+    position = run.position
+    done = []
+    if isinstance(position.get("step"), int):
+        done.append(f"{format_count(position['step'])} updates")
+    if isinstance(position.get("epoch"), int):
+        done.append(f"epoch {position['epoch'] + 1}")
+    if isinstance(position.get("seconds"), int | float):
+        done.append(f"{position['seconds'] / 60:.1f} minutes")
+    return "; ".join(part for part in (", ".join(done), _options(options)) if part)
+
+
+def _metric_names(run: RunSummary) -> list[str]:
+    return list((run.best or {}).get("metrics") or {})
+
+
+def _metrics(run: RunSummary) -> str:
+    shown = (run.metric(name, interval=True) for name in _metric_names(run))
+    return ", ".join(text for text in shown if text)
+
+
+def _weights(run: RunSummary) -> str:
+    line = run.best or {}
+    known = isinstance(line.get("step"), int) or isinstance(line.get("averaged"), list)
+    return describe_weights(line) if known else ""
+
+
+def _sizes(run: RunSummary) -> str:
+    parts = ", ".join(f"{name} {format_size(n)}" for name, n in run.bytes.items() if n)
+    return f"{format_size(run.size)} ({parts})"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return "–" if value is None else str(value)
+
+
+def _count(number: Any) -> str:
+    return format_count(number) if isinstance(number, int) else "–"

@@ -1,0 +1,92 @@
+"""`regard predict`: texts on the command line, and a conversation at a terminal."""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+
+from regard.cli import main
+from regard.training.run import train_run
+from tests.training.tiny import OPTIONS, write_data
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A tiny trained translator."""
+    place = tmp_path_factory.mktemp("translator")
+    options = OPTIONS["translation"] | {"steps": 1, "average": 1}
+    options["data"] = write_data(place, "translation")
+    train_run("translation", options, place / "run")
+    return str(place / "run")
+
+
+def output(capfdbinary, *arguments):
+    assert main(["predict", *arguments]) == 0
+    return capfdbinary.readouterr().out.decode()
+
+
+def test_texts_on_the_command_line(folder, tmp_path, capfdbinary):
+    (tmp_path / "texts.txt").write_text("ein haus\ndas\n")
+    expected = output(capfdbinary, folder, "--input", str(tmp_path / "texts.txt"))
+    assert output(capfdbinary, folder, "ein haus", "das") == expected
+    assert output(capfdbinary, folder, "--beam", "5", "ein haus", "das") == expected
+    assert output(capfdbinary, folder, "--text", "ein haus") == expected.splitlines(True)[0]
+
+
+def test_nbest_has_a_line_per_candidate(folder, capfdbinary):
+    shown = output(capfdbinary, folder, "ein haus", "", "das", "--beam", "4", "--nbest", "3")
+    rows = [line.split("\t") for line in shown.splitlines()]
+    assert [row[0] for row in rows] == ["1"] * 3 + ["2"] + ["3"] * 3
+    scores = [float(score) for number, score, _ in rows if number == "1"]
+    assert scores == sorted(scores, reverse=True)
+    assert rows[3] == ["2", "", ""]
+    best = output(capfdbinary, folder, "ein haus", "--beam", "4").strip()
+    assert rows[0][2] == " ".join(best.split())
+
+
+def test_predict_imports_no_compiler_corpora_or_server(folder):
+    script = (
+        "import sys; from regard.cli import main; "
+        f"main(['predict', {folder!r}, 'ein haus']); "
+        "slow = {'torch._dynamo', 'sympy', 'sacrebleu', 'uvicorn', 'regard.corpora', 'rich'}; "
+        "sys.exit(', '.join(slow & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr.strip() == ""
+
+
+def read_until(terminal, text, seconds=240.0):
+    shown, end = b"", time.monotonic() + seconds
+    while text.encode() not in shown:
+        assert time.monotonic() < end, shown
+        if select.select([terminal], [], [], 1.0)[0]:
+            shown += os.read(terminal, 4096)
+    return shown.decode()
+
+
+def test_a_terminal_gets_an_answer_per_line(folder, capfdbinary):
+    expected = output(capfdbinary, folder, "ein haus").strip()
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "regard", "predict", folder],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    try:
+        assert "One text per line; Ctrl-D ends." in read_until(ours, "> ")
+        os.write(ours, b"ein haus\n")
+        answer = read_until(ours, "> ")
+        assert expected in answer.replace("\r\n", "\n").splitlines()
+        os.write(ours, b"\n")
+        read_until(ours, "> ")
+        os.write(ours, b"\x04")
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        os.close(ours)

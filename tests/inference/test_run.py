@@ -1,0 +1,265 @@
+"""From files to predictions, for every task: in Python and on the command line."""
+
+import io
+import json
+import math
+import shutil
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sacrebleu import corpus_bleu, corpus_chrf
+from seqeval.metrics import f1_score as seqeval_f1
+from sklearn.metrics import accuracy_score
+from sklearn.metrics import f1_score as sklearn_f1
+
+import regard
+from regard.cli import main
+from tests.training.tiny import OPTIONS, write_data
+
+TASKS = ("translation", "language", "classify", "tag")
+STRANGE = ["ein haus", "", "  \t ", "x\u2028y", "a\rb", "tab\tbed", "🦜 ﷽ \u200b", "\u200b", "\x85"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A tiny trained run of each task, and the files that it was trained on."""
+    made = {}
+    for task in TASKS:
+        folder = tmp_path_factory.mktemp(task)
+        data = write_data(folder, task)
+        options = OPTIONS[task] | {"steps": 3, "average": 1}
+        made[task] = (regard.train(task, data, out=folder / "run", **options), data)
+    return made
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_python_trains_loads_predicts_and_evaluates(task, runs):
+    run, data = runs[task]
+    again = regard.load(run.folder.path)
+    texts = ["the film was great", "not bad"]
+    assert again(texts) == run(texts)
+    evaluation = run.evaluate(data if len(data) > 1 else data[0])
+    values = {name: metric.value for name, metric in evaluation.metrics.items()}
+    expected = BY_HAND[task](again, values, *(Path(path).read_text("utf-8") for path in data))
+    assert evaluation.main in expected
+    for name, value in expected.items():
+        assert values[name] == pytest.approx(value, rel=1e-5), name
+    with pytest.raises(ValueError, match="expected a list of texts"):
+        run("the film")
+
+
+def translation_by_hand(run, values, sources, targets):
+    outputs, references = run(sources.splitlines()), [targets.splitlines()]
+    return {
+        "bleu": corpus_bleu(outputs, references, force=True).score,
+        "chrf": corpus_chrf(outputs, references).score,
+    }
+
+
+def classify_by_hand(run, values, table):
+    texts, labels = zip(*(line.split("\t") for line in table.splitlines()[1:]), strict=True)
+    outputs = run(list(texts))
+    return {
+        "accuracy": accuracy_score(labels, outputs),
+        "macro_f1": sklearn_f1(labels, outputs, average="macro"),
+    }
+
+
+def tag_by_hand(run, values, conll):
+    rows = [[line.split() for line in block.split("\n")] for block in conll.strip().split("\n\n")]
+    gold = [[tag for _, tag in row] for row in rows]
+    outputs = [line.split() for line in run([" ".join(word for word, _ in row) for row in rows])]
+    return {
+        "accuracy": accuracy_score([*chain(*gold)], [*chain(*outputs)]),
+        "f1": seqeval_f1(gold, outputs),
+    }
+
+
+def language_by_hand(run, values, text):
+    """All perplexities are of one text: their totals agree; the end of a line is a word too."""
+    lines, total = text.splitlines(), len(text.encode()) * math.log(values["perplexity_per_byte"])
+    tokens = sum(len(ids) + 1 for ids in run.task.tokenizer.ids(lines))
+    return {
+        "perplexity_per_word": math.exp(total / (len(text.split()) + len(lines))),
+        "perplexity_per_token": math.exp(total / tokens),
+    }
+
+
+BY_HAND = {
+    "translation": translation_by_hand,
+    "language": language_by_hand,
+    "classify": classify_by_hand,
+    "tag": tag_by_hand,
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_one_line_comes_out_for_each_that_goes_in(task, runs):
+    run, _ = runs[task]
+    texts = [*STRANGE, "word " * 3000, "x" * 20000]
+    outputs = run(texts)
+    assert len(outputs) == len(texts)
+    for text, output in zip(texts, outputs, strict=True):
+        assert len(output.splitlines()) <= 1
+        if not text.strip():
+            assert output == ""
+    if task == "tag":
+        assert [len(o.split()) for o in outputs] == [len(t.split()) for t in texts]
+    if task == "classify":
+        assert set(outputs) <= {"", "0", "1"}
+
+
+@pytest.mark.parametrize("task", TASKS)
+@settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
+@given(texts=st.lists(st.text(max_size=12) | st.sampled_from(STRANGE), max_size=5))
+def test_no_text_breaks_a_run(task, texts, runs):
+    run, _ = runs[task]
+    options = {"language": {"tokens": 5}, "translation": {"beam": 2}}.get(task, {})
+    outputs = run(texts, **options)
+    assert len(outputs) == len(texts)
+    assert all(len(output.splitlines()) <= 1 for output in outputs)
+
+
+@pytest.mark.parametrize("task", ["classify", "tag", "translation"])
+def test_a_text_has_the_same_output_alone_and_in_company(task, runs):
+    run, _ = runs[task]
+    texts = ["the film was great", "not", "very bad plot is the film", *STRANGE]
+    assert run(texts) == [run([text])[0] for text in texts]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_predict_reads_and_writes_lines(task, runs, tmp_path, capfdbinary, monkeypatch):
+    run, _ = runs[task]
+    folder = str(run.folder.path)
+    given = "the film\r\n\nnot\rbad\nx\u2028y\nlast".encode()
+    expected = run(["the film", "", "not", "bad", "x\u2028y", "last"])
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given)))
+    assert main(["predict", folder]) == 0
+    assert capfdbinary.readouterr().out.decode().split("\n") == [*expected, ""]
+    (tmp_path / "in.txt").write_bytes(given)
+    command = ["predict", folder, "--input", str(tmp_path / "in.txt"), "--json"]
+    assert main([*command, "--output", str(tmp_path / "out.jsonl")]) == 0
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().splitlines()]
+    assert [record["output"] for record in records] == expected
+    assert [record["input"] for record in records][1] == ""
+    if task == "classify":
+        assert sum(records[0]["probabilities"].values()) == pytest.approx(1)
+        assert records[0]["probabilities"].keys() == {"0", "1"}
+    if task == "translation":
+        assert records[0]["score"] <= 0
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_evaluate_prints_what_it_measured(task, runs, capsys):
+    run, data = runs[task]
+    command = ["evaluate", str(run.folder.path), "--data", *data]
+    assert main(command) == 0
+    printed = capsys.readouterr()
+    assert printed.err.startswith("30 read, 30 kept")
+    found = run.evaluate(data)
+    for metric in found.metrics.values():
+        assert f"{metric.name} " in printed.out
+    assert main([*command, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["metrics"][found.main]["value"] == found.metrics[found.main].value
+
+
+def test_what_is_too_long_is_truncated_and_reported(runs, tmp_path, capsys):
+    run, _ = runs["translation"]
+    (tmp_path / "in.txt").write_text("the film\n" + "very " * 500 + "\n")
+    out = tmp_path / "out.txt"
+    given = ["--input", str(tmp_path / "in.txt"), "--output", str(out), "--beam", "1"]
+    assert main(["predict", str(run.folder.path), *given]) == 3
+    assert "1 line is longer than this model reads: truncated" in capsys.readouterr().err
+    assert out.read_text("utf-8").count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("predict nowhere", "nowhere: no such run folder"),
+        ("predict {data}", "a file, not a run folder"),
+        ("predict {run} --input nothing.txt", "nothing.txt: cannot be read"),
+        ("predict {run} --input {latin}", "latin.txt:1:4: byte 0xe9 is not UTF-8"),
+        ("predict {run} --batch-size 0", "--batch-size: expected a whole number"),
+        ("predict {run} --beam 2", "--beam does not apply to classify runs"),
+        ("predict {run} --input {one} --output /nowhere/at/all", "cannot be written"),
+        ("evaluate {run} --data nothing.tsv", "nothing.tsv: no such file"),
+        ("evaluate {run} --data {empty}", "empty.tsv"),
+        ("evaluate {run} --data {unseen}", "unseen.tsv:2: unknown label 'maybe'"),
+        ("evaluate {bare} --data {data}", "has no weights yet"),
+        ("evaluate {broken} --data {data}", "model.safetensors: cannot be read"),
+        ("evaluate {foreign} --data {data}", "(its width is 8, not 16): restore config.json"),
+        ("evaluate {strange} --data {data}", "unknown option 'colour'"),
+        ("train classify --data {empty}", "empty.tsv"),
+        ("train classify --data {one}", "one.tsv"),
+        ("train translation --data {three} {four}", "3 lines"),
+        ("predit {run}", "unknown command 'predit': did you mean 'predict'?"),
+        ("data describe {data} --task classfy", "did you mean 'classify'?"),
+        ("data split {data} --task classify --out {run}", "already contains other files"),
+        ("data make classifi --out x", "did you mean 'classify'?"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(command, words, runs, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run, data = runs["classify"]
+    names = {"run": run.folder.path, "data": data[0]}
+    for name, text in {
+        "empty.tsv": b"",
+        "one.tsv": b"text\tlabel\nfine\t1\n",
+        "unseen.tsv": b"text\tlabel\nfine\tmaybe\n",
+        "latin.txt": b"caf\xe9\n",
+        "three.txt": b"a\nb\nc\n",
+        "four.txt": b"a\nb\nc\nd\n",
+    }.items():
+        (tmp_path / name).write_bytes(text)
+        names[name.split(".")[0]] = tmp_path / name
+    for name in ("bare", "broken", "foreign", "strange"):
+        names[name] = tmp_path / name
+        shutil.copytree(run.folder.path, names[name])
+    (names["bare"] / "model.safetensors").unlink()
+    (names["broken"] / "model.safetensors").write_bytes(b"nonsense")
+    config = json.loads((names["foreign"] / "config.json").read_text())
+    config["model"]["width"] = 16
+    (names["foreign"] / "config.json").write_text(json.dumps(config))
+    config["model"]["colour"] = "red"
+    (names["strange"] / "config.json").write_text(json.dumps(config))
+    before = {path: path.read_bytes() for path in run.folder.path.rglob("*") if path.is_file()}
+    assert main(command.format(**names).split()) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.startswith("regard: ")
+    assert error.count("\n") == 1
+    assert {p: p.read_bytes() for p in run.folder.path.rglob("*") if p.is_file()} == before
+
+
+def test_describe_and_split(runs, tmp_path, capsys):
+    _, data = runs["classify"]
+    assert main(["data", "describe", *data, "--task", "classify"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0][:2] == ["examples", "30"]
+    start = next(i for i, words in enumerate(lines) if words[0] == "labels")
+    assert sum(int(words[1]) for words in lines[start + 1 :]) == 30
+    out = tmp_path / "parts"
+    command = ["data", "split", *data, "--task", "classify", "--out", str(out)]
+    assert main([*command, "--valid", "0.2", "--test", "0.1"]) == 0
+    written = {path.name: path.read_text().splitlines() for path in out.iterdir()}
+    assert {name: len(text) - 1 for name, text in written.items()} == {
+        "train.tsv": 21,
+        "valid.tsv": 6,
+        "test.tsv": 3,
+    }
+
+
+def test_importing_the_package_brings_no_more_than_its_heart():
+    """Tasks, readers and training come when they are called."""
+    code = "import sys, regard; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    packages = {f"regard.{name}" for name in ("tasks", "training", "data", "models", "inference")}
+    assert not {*packages, "pyarrow", "tokenizers", "sacrebleu"} & set(done.stdout.split())
