@@ -6,7 +6,7 @@ INPUTS := pyproject.toml constraints.txt setup.py $(wildcard regard/attention/ke
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
 
-.PHONY: help quick demo test lint format docs bench lock clean
+.PHONY: help quick demo test coverage lint format docs bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +20,10 @@ quick: $(VENV)/dev.stamp ## what a change usually touches, in two minutes: lint 
 demo: $(VENV)/base.stamp ## train, evaluate and draw from nothing
 	$(BIN)/regard demo --out demo
 
-test: $(VENV)/dev.stamp $(VENV)/browser.stamp ## all tests, with coverage
+test: $(VENV)/dev.stamp $(VENV)/browser.stamp ## all tests
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+coverage: $(VENV)/dev.stamp $(VENV)/browser.stamp ## all tests, with coverage, which takes half as long again
 	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term
 
 lint: $(VENV)/dev.stamp ## ruff, mypy and the import contracts

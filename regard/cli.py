@@ -95,6 +95,11 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+    except OSError as error:  # a folder without permission, where a path was only looked for
+        if error.filename is None:
+            raise
+        print(f"regard: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
 
 
 def make_parser(arguments: Sequence[str] | None) -> argparse.ArgumentParser:

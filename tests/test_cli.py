@@ -45,3 +45,13 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, words, capsys):
     error = capsys.readouterr().err
     assert words in error
     assert error.count("\n") == 1
+
+
+def test_a_folder_without_permission_is_one_line(tmp_path, monkeypatch, capsys):
+    def denied(path: Path, **_: object) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", denied)
+    assert main(["show", str(tmp_path / "trace.json")]) == 2
+    error = capsys.readouterr().err
+    assert error == f"regard: {tmp_path / 'trace.json'}: Permission denied\n"

@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import stat
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,6 +44,15 @@ def run_command(*words: object) -> None:
         raise RegardError(f"exit code {code}")
 
 
+def open_to_others(folder: Path) -> None:
+    """Let another user reach a folder, through those that pytest made for this user alone."""
+    shared = Path(tempfile.gettempdir()).resolve()
+    for path in (folder, *folder.parents):
+        if path == shared or not path.is_relative_to(shared):
+            break
+        path.chmod(0o755)
+
+
 @dataclass(frozen=True)
 class Source:
     """What the writers read, made once."""
@@ -58,7 +68,7 @@ def source(translator: Path, tmp_path_factory: pytest.TempPathFactory) -> Source
     (folder / "lines").write_text("the film was bad\n")
     from_arrays(np.eye(2), ["a", "b"], ["a", "b"]).show(folder / "trace.json")
     for readable in (folder, translator.parent):
-        readable.chmod(0o755)
+        open_to_others(readable)
     return Source(translator, folder / "lines", folder / "trace.json")
 
 
@@ -107,8 +117,7 @@ MANAGED_WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder that another user may use too."""
-    for path in (tmp_path, *tmp_path.parents[:2]):
-        path.chmod(0o755)
+    open_to_others(tmp_path)
     inner = tmp_path / "folder"
     inner.mkdir()
     inner.chmod(0o777)
@@ -238,6 +247,7 @@ def test_a_read_only_file_and_a_full_disk_keep_their_content(writer, folder, mon
     message = f"{path}: cannot be written (Permission denied)"
     assert message in str(raised.value) + capsys.readouterr().err
     path.chmod(0o644)
+    assert written(path) == OLD
 
     def full(handle: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -240,7 +240,7 @@ def test_gzipped_lines_are_read(tmp_path, capfdbinary, monkeypatch):
     [
         ("plain.tsv", "dog tree\tGOD EERT\n\ncat\tTAC\n"),
         ("headed.tsv", "source\ttarget\ndog tree\tGOD EERT\n\ncat\tTAC\n"),
-        ("three.tsv", "dog tree\tGOD EERT\tnote\n\ncat\tTAC\t\n"),
+        ("three.tsv", "source\ttarget\tnote\ndog tree\tGOD EERT\tnote\n\ncat\tTAC\t\n"),
         ("languages.tsv", "de\ten\ndog tree\tGOD EERT\n\ncat\tTAC\n"),
         ("turned.tsv", "target\tsource\nGOD EERT\tdog tree\n\nTAC\tcat\n"),
         ("table.csv", 'source,target\n"dog tree",GOD EERT\n\ncat,TAC\n'),
@@ -391,12 +391,13 @@ def test_one_line_for_each_hostile_line(tmp_path):
     run = translator("bahdanau")
     given = [text.encode("utf-8", "replace") for text in HOSTILE]
     (tmp_path / "in.txt").write_bytes(b"\n".join(given) + b"\n")
+    lines = len(HOSTILE) + 1  # "a\rb" is two lines, as in training data
     command = ["predict", str(run.folder.path), "--input", str(tmp_path / "in.txt")]
     for options in (["--replace-unknown"], ["--json"], ["--temperature", "2"]):
         assert main([*command, *options, "--output", str(tmp_path / "out.txt")]) == 3
         written = (tmp_path / "out.txt").read_bytes()
-        assert written.count(b"\n") == len(HOSTILE)
-        assert len(written.decode().splitlines()) == len(HOSTILE)
+        assert written.count(b"\n") == lines
+        assert len(written.decode().splitlines()) == lines
 
 
 def test_the_line_that_cannot_be_predicted_is_named(tmp_path, capsys):

@@ -80,5 +80,5 @@ def test_mistakes_are_named(shapes_unchecked) -> None:
         classifier(pooling="weigthed")
     with pytest.raises(RegardError, match="did you mean 'recurrent'"):
         classifier(encoder="recurent")
-    with pytest.raises(RegardError, match="option queries: expected 1 or more, got 0"):
+    with pytest.raises(RegardError, match="queries: expected 1 or more and at most 65536, got 0"):
         Classifier(ClassifierConfig(pooling="fixed", queries=0), 5, 2)

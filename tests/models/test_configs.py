@@ -206,7 +206,7 @@ def test_a_config_that_can_be_made_can_be_built(task: str) -> None:
 @pytest.mark.parametrize(
     ("config", "options", "words"),
     [
-        (TranslatorConfig, {"width": 0}, "option width: expected 1 or more, got 0"),
+        (TranslatorConfig, {"width": 0}, "width: expected 1 or more and at most 65536, got 0"),
         (TranslatorConfig, {"width": 1}, "expected 2 or more for both directions"),
         (TranslatorConfig, {"width": 5, "attention": "dot"}, "expected an even number, since dot"),
         (TranslatorConfig, {"encoder": "transformer", "heads": 3}, "3 heads do not divide"),
@@ -214,7 +214,7 @@ def test_a_config_that_can_be_made_can_be_built(task: str) -> None:
         (TranslatorConfig, {"normalize": "top_k(0)"}, "option normalize: expected softmax, "),
         (LanguageConfig, {"model": "transformer", "width": 5, "heads": 5}, "pairs of sine and"),
         (LanguageConfig, {"dropout": 1.0}, "option dropout: expected 0 or more and less than 1"),
-        (LanguageConfig, {"experts": -1}, "option experts: expected 0 or more, got -1"),
+        (LanguageConfig, {"experts": -1}, "experts: expected 0 or more and at most 65536, got -1"),
         (LanguageConfig, {"top_k": 2}, "option top_k: expected with experts only, got 2"),
         (ClassifierConfig, {"experts": 2, "top_k": 3}, "at most 2, the number of experts, got 3"),
         (ClassifierConfig, {"queries": 2}, "weighted pooling has one query, got 2"),

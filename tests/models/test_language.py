@@ -185,5 +185,5 @@ def test_mistakes_are_named(shapes_unchecked) -> None:
         language(model="recurent")
     with pytest.raises(RegardError, match="did you mean 'zero'"):
         language(first="zeros")
-    with pytest.raises(RegardError, match="option window: expected 1 or more, got 0"):
+    with pytest.raises(RegardError, match="window: expected 1 or more and at most 65536, got 0"):
         language(attention="dot", window=0)

@@ -1,8 +1,13 @@
-"""Networks are large: training builds one and loading the result another, and no more."""
+"""Networks are large: training builds one and loading the result another, and no more.
+
+What is built on torch's meta device, to compare sizes with the file, takes no memory and does not
+count.
+"""
 
 from collections import Counter
 
 import pytest
+import torch
 from torch import nn
 
 import regard
@@ -20,7 +25,7 @@ def test_training_builds_two_networks_and_loading_builds_one(task, tmp_path, mon
         original = getattr(owner, method)
 
         def counted(*arguments, **keywords):
-            calls[name] += 1
+            calls[name] += torch.get_default_device().type != "meta"
             return original(*arguments, **keywords)
 
         monkeypatch.setattr(owner, method, counted)
