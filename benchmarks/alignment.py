@@ -3,8 +3,8 @@
     python benchmarks/alignment.py --data hansards --minutes 20 --out runs/hansards
 
 The folder holds train.en, train.fr, test.en, test.fr and test.gold (or other endings: --endings).
-Runs and links that are there already in --out are used as they are, so that it can be stopped and
-goes on.
+Runs and links that are there already in --out are used as they are, so that a call that
+was stopped resumes.
 """
 
 import argparse

@@ -53,9 +53,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--out", type=Path, default=Path("runs/memory_tasks"))
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--epochs", type=int, help="100 updates each; those of the task unless said"
-    )
+    parser.add_argument("--epochs", type=int, help="100 updates each; default: those of the task")
     chosen = parser.parse_args()
     options = {"seed": chosen.seed} | ({"epochs": chosen.epochs} if chosen.epochs else {})
     print("| " + " | ".join((*COLUMNS, "double")) + " |")
