@@ -84,7 +84,7 @@ def _run(arguments: list[str]) -> int:
         elif unrecognized:
             chosen.parser.error(f"unrecognized arguments: {' '.join(unrecognized)}")
         chosen.main, chosen.make_parser = main, make_parser  # for commands about others
-        return int(chosen.run(chosen))
+        return _call(chosen)
     except RegardError as error:
         message = error.on_command_line() if isinstance(error, OptionError) else str(error)
         print(f"regard: {' '.join(message.splitlines())}", file=sys.stderr)
@@ -100,6 +100,21 @@ def _run(arguments: list[str]) -> int:
             raise
         print(f"regard: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
+
+
+def _call(chosen: argparse.Namespace) -> int:
+    """Run a command; those that may take long show their progress on standard error."""
+    if not hasattr(chosen, "quiet"):
+        return int(chosen.run(chosen))
+    from regard.commands.terminal.display import Display
+    from regard.progress import reporting
+
+    chosen.display = Display(sys.stderr, quiet=chosen.quiet)
+    with reporting(chosen.display):
+        try:
+            return int(chosen.run(chosen))
+        finally:
+            chosen.display.close()
 
 
 def make_parser(arguments: Sequence[str] | None) -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.commands.line_io import EXIT_CODES, number, report_truncated
+from regard.commands.run_options import add_quiet
 from regard.errors import RegardError
 
 
@@ -88,6 +89,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     gold.add_argument(
         "--reverse-gold", action="store_true", help="the gold links have the target word first"
     )
+    add_quiet(align)
     align.set_defaults(run=_align, parser=align)
 
 
@@ -115,7 +117,7 @@ def _align(chosen: argparse.Namespace) -> int:
         gold = _gold(chosen.gold, pairs, chosen.indexed_from, chosen.reverse_gold)
     place, other = _places(chosen, run, both, pairs)
     places = f"{chosen.folder}: {place}" + ("" if both is None else f"; {chosen.both}: {other}")
-    print(places, file=sys.stderr)
+    chosen.display.line(places)
     lines: list[str] = []
     links: list[tuple[tuple[int, int], ...]] = []
     truncated = 0

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.commands.run_options import add_quiet
+
 TEXT = "Paul will not photograph the boring book next week ."
 
 
@@ -28,6 +30,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         default=1.0,
         help="training time of each model (default: 1)",
     )
+    add_quiet(demo)
     demo.set_defaults(run=_demo, parser=demo)
 
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.commands.progress import Live
-from regard.commands.run_options import add_run_options, given_options
+from regard.commands.run_options import add_quiet, add_run_options, given_options
 from regard.errors import RegardError
 
 
@@ -37,6 +36,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         metavar="NAME",
         help="additional metrics, by name or as package.module:name",
     )
+    add_quiet(evaluate)
     if arguments is None or "evaluate" in arguments:
         add_run_options(evaluate, arguments, "evaluate_options")
     evaluate.set_defaults(run=_evaluate, parser=evaluate)
@@ -52,7 +52,6 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         summary,
     )
 
-    show = Live(sys.stderr)
     runs = [load_run(folder) for folder in chosen.folders]
     loaded = [(run, _options(run, chosen)) for run in runs]
     tasks = {run.name for run in runs}
@@ -64,7 +63,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
     data = [] if chosen.data is None else full_paths(chosen.data)
     evaluations: dict[str, Any] = {}
     for folder, (run, options) in zip(chosen.folders, loaded, strict=True):
-        log = show.line if not evaluations else lambda line: None
+        log = chosen.display.line if not evaluations else lambda line: None
         evaluations[str(folder)] = run.evaluate(chosen.data, log=log, **options)
     if chosen.json:
         records = [
@@ -79,7 +78,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
             saved = save_evaluation(
                 run.folder, name, evaluations[str(folder)], data=data, **options
             )
-            print(f"saved in {saved}", file=sys.stderr)
+            chosen.display.line(f"saved in {saved}")
         except RegardError as error:
             print(f"not saved: {error}", file=sys.stderr)
     return 0

@@ -3,16 +3,14 @@
 import argparse
 import json
 import math
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
-from time import monotonic
 from typing import Any
 
 from regard.commands.line_io import open_lines
-from regard.commands.progress import Live
+from regard.commands.run_options import add_quiet
 from regard.errors import OptionError, RegardError
 from regard.options import positive, random_seed
 
@@ -61,6 +59,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     )
     explain.add_argument("--seed", type=random_seed, default=0, help="random seed (default: 0)")
     explain.add_argument("--json", action="store_true", help="print all details as JSON")
+    add_quiet(explain)
     explain.set_defaults(run=_explain, parser=explain)
 
 
@@ -88,11 +87,8 @@ def _texts(run: Any, chosen: argparse.Namespace) -> int:
     if chosen.text is None:
         with open_lines(chosen.input) as lines:
             texts = list(lines)
-    show = _progress()
     for number, text in enumerate(texts):
-        show(number, len(texts))
         trace = explain(run, text, erase=chosen.erase)
-        show(len(texts), len(texts))
         if chosen.json:
             print(trace.to_json())
             continue
@@ -231,8 +227,8 @@ def _faithfulness(run: Any, chosen: argparse.Namespace) -> int:
         sampled = sorted(Random(chosen.seed).sample(range(len(texts)), chosen.limit))
         summary += f"; {chosen.limit} sampled at random"
         texts = [texts[i] for i in sampled]
-    print(summary, file=sys.stderr)
-    result = faithfulness(run, texts, erase=chosen.erase, seed=chosen.seed, report=_progress())
+    chosen.display.line(summary)
+    result = faithfulness(run, texts, erase=chosen.erase, seed=chosen.seed)
     if chosen.json:
         print(json.dumps(report_record(result), ensure_ascii=False, allow_nan=False), flush=True)
     else:
@@ -240,7 +236,7 @@ def _faithfulness(run: Any, chosen: argparse.Namespace) -> int:
     options = {"limit": chosen.limit, "seed": chosen.seed}
     name, data = evaluation_name(chosen.data), full_paths(chosen.data)
     path = save_report(run.folder, name, result, data=data, **options)
-    print(f"saved in {path}", file=sys.stderr)
+    chosen.display.line(f"saved in {path}")
     return 0
 
 
@@ -270,21 +266,3 @@ def _interval(value: Any) -> str:
     if math.isnan(value.low):
         return f"{value.value:.3f}"
     return f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]"
-
-
-def _progress() -> Callable[[int, int], None]:
-    """A progress bar on a terminal, shown after two seconds."""
-    show, started = Live(sys.stderr), monotonic()
-
-    def update(done: int, total: int) -> None:
-        if not show.live or monotonic() - started < 2:
-            return
-        show.close()
-        if done < total:
-            full = 30 * done // total
-            left = (monotonic() - started) * (total / done - 1) if done else 0.0
-            bar = "█" * full + "░" * (30 - full)
-            show.stream.write(f"{bar} {done} of {total} texts, {left:.0f} s left")
-            show.stream.flush()
-
-    return update

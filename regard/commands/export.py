@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.commands.run_options import add_quiet
+
 
 def add(commands: Any, arguments: Sequence[str] | None) -> None:
     """Add `export`."""
@@ -26,6 +28,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         action="store_true",
         help="replace files in the output folder that were not written by an export",
     )
+    add_quiet(export)
     export.set_defaults(run=_export, parser=export)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.commands.line_io import as_json_line
-from regard.commands.run_options import add_run_options, given_options
+from regard.commands.run_options import add_quiet, add_run_options, given_options
 from regard.errors import RegardError
 from regard.options import whole_number
 
@@ -34,6 +34,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     generate.add_argument("--json", action="store_true", help="print all details as JSON")
     if arguments is None or "generate" in arguments:
         add_run_options(generate, arguments, "predict_options", "generation")
+    add_quiet(generate)
     generate.set_defaults(run=_generate, parser=generate)
 
 

@@ -56,6 +56,22 @@ def open_lines(name: str) -> Iterator[Iterator[str]]:
         yield _decode_lines(stream, name)
 
 
+def count_lines(name: str) -> int | None:
+    """About how many lines a file has; None for one that is compressed or can be read once only."""
+    from regard.data.readers.sources import GZIP
+
+    path = Path(name)
+    if not path.is_file():
+        return None
+    count = 0
+    with open(path, "rb") as stream:
+        while chunk := stream.read(1 << 20):
+            if not count and chunk.startswith(GZIP):
+                return None
+            count += chunk.count(b"\n")
+    return max(1, count)
+
+
 def _decompress(stream: Any) -> Any:
     from regard.data.readers.sources import GZIP
 

@@ -13,6 +13,7 @@ from regard.commands.line_io import (
     EXIT_CODES,
     TRUNCATED,
     as_json_line,
+    count_lines,
     in_blocks,
     open_lines,
     paired_lines,
@@ -20,9 +21,10 @@ from regard.commands.line_io import (
     report_truncated,
     write_lines,
 )
-from regard.commands.run_options import add_run_options, given_options
+from regard.commands.run_options import add_quiet, add_run_options, given_options
 from regard.errors import OptionError, RegardError
 from regard.options import whole_number
+from regard.progress import reporting, track
 
 
 def add(commands: Any, arguments: Sequence[str] | None) -> None:
@@ -77,6 +79,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         help="lines have inline tags, which are placed around the aligned words",
     )
     predict.rest = "texts"
+    add_quiet(predict)
     predict.set_defaults(run=_predict, parser=predict)
 
 
@@ -119,6 +122,9 @@ def _predict(chosen: argparse.Namespace) -> int:
         if chosen.prefix:
             prefixes = stack.enter_context(open_lines(chosen.prefix))
             pairs = paired_lines(lines, prefixes, (_input_name(chosen), chosen.prefix))
+        total = count_lines(chosen.input) if chosen.input else None
+        stack.enter_context(reporting(chosen.display if _has_room(chosen) else None))
+        pairs = track(pairs, "predicting", total, "lines")
         truncated = write_lines(chosen.output, lambda stream: writer.write(stream, pairs))
     writer.warnings.print()
     return report_truncated(truncated)
@@ -180,6 +186,11 @@ def _converse(writer: "_Writer") -> int:
             continue
         truncated += number
         report_truncated(number)
+
+
+def _has_room(chosen: argparse.Namespace) -> bool:
+    """Whether progress can be shown: not where predictions are printed on the same terminal."""
+    return chosen.output != "-" or not sys.stdout.isatty()
 
 
 def _check_constraints(run: Any, chosen: argparse.Namespace) -> None:

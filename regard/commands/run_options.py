@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from regard.tasks.registry import TaskSpec
 
 
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Add `--quiet` to a command that may take long."""
+    parser.add_argument(
+        "--quiet", action="store_true", help="print no progress and no notes, only results"
+    )
+
+
 def add_run_options(
     parser: argparse.ArgumentParser,
     arguments: Sequence[str] | None,

@@ -17,6 +17,7 @@ from regard.commands.line_io import (
     refuse_two_inputs,
     report_truncated,
 )
+from regard.commands.run_options import add_quiet
 from regard.errors import OptionError, RegardError
 
 
@@ -43,6 +44,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     score.add_argument("--source", metavar="NAME", help="column of the source, in a table")
     score.add_argument("--target", metavar="NAME", help="column of the target, in a table")
     score.add_argument("--json", action="store_true", help="print each token as JSON")
+    add_quiet(score)
     score.set_defaults(run=_score, parser=score)
 
 

@@ -2,14 +2,14 @@
 
 import argparse
 import signal
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.commands.progress import Live
+from regard.commands.run_options import add_quiet
+from regard.commands.terminal.display import Display
 from regard.errors import OptionError, RegardError
 from regard.options import add_options, as_toml, check_names, read_config
 
@@ -87,6 +87,7 @@ def _add_training(parser: argparse.ArgumentParser, task: str) -> None:
     common = dict.fromkeys(COMMON_OPTIONS, group)
     for config in (spec.data, spec.model, TrainingConfig):
         add_options(parser, config, spec.training_defaults, common=common)
+    add_quiet(parser)
     files = parser.add_argument_group("Config files")
     files.add_argument(
         "--config", type=Path, metavar="FILE", help="read options from a TOML or JSON file"
@@ -109,7 +110,9 @@ def _train(chosen: argparse.Namespace) -> int:
     processes = torchrun_processes()
     if processes.several and chosen.out is None:
         raise OptionError("out", "needed when several processes train one model")
-    live = Live(sys.stderr, quiet=not processes.first)
+    live: Display = chosen.display
+    if not processes.first:
+        live.quiet = True
     with _stop_signals(live) as signals:
         folder, position = train_run(
             chosen.task,
@@ -155,6 +158,8 @@ def _given_options(chosen: argparse.Namespace, spec: "TaskSpec") -> dict[str, An
         "out",
         "config",
         "print_config",
+        "quiet",
+        "display",
     )
     names = vars(chosen).keys() - {*of_command, "print_config"}
     given = {name: getattr(chosen, name) for name in vars(chosen) if name in names}
@@ -162,7 +167,7 @@ def _given_options(chosen: argparse.Namespace, spec: "TaskSpec") -> dict[str, An
 
 
 @contextmanager
-def _stop_signals(live: Live) -> Iterator[list[int]]:
+def _stop_signals(live: Display) -> Iterator[list[int]]:
     """Collect SIGINT and SIGTERM in a list, so that training can stop after an update."""
     signals: list[int] = []
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from regard.progress import track
 from regard.tasks.task import Task
 
 BATCH_TOKENS = 1024
@@ -21,7 +22,8 @@ def validation_loss(
     the two losses can be compared.
     """
     total, count, carried = 0.0, 0, list[Tensor]()
-    for batch in _batches(task, min(batch_tokens, BATCH_TOKENS)):
+    batches = _batches(task, min(batch_tokens, BATCH_TOKENS))
+    for batch in track(batches, "computing the validation loss", unit="batches"):
         loss, carried = task.loss(model, batch, smoothing, carried)
         total += float(loss.total)
         count += task.count(batch)

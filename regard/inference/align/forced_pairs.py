@@ -15,6 +15,7 @@ from regard.data.tokenizers.tokenizer import BOS, Tokenizer
 from regard.errors import RegardError
 from regard.inference.run import Run
 from regard.models import Output
+from regard.progress import track
 from regard.tasks.shared.word_attention import tokens_of_words
 
 BATCH_TOKENS = 2048
@@ -84,7 +85,8 @@ def force_pairs(
     both = [(len(s.ids), len(t.ids) + 1) for s, t in zip(sources, targets, strict=True)]
     filled = np.array([i for i, (s, t) in enumerate(both) if s and t > 1], np.int64)
     lengths = np.array(both, np.int32).reshape(-1, 2)[filled]
-    for batch in ordered_batches(lengths, BATCH_TOKENS) if len(filled) else []:
+    batches = ordered_batches(lengths, BATCH_TOKENS) if len(filled) else []
+    for batch in track(batches, "reading pairs", len(filled), "pairs", weight=len):
         chosen = filled[batch]
         source, keys = _pad_ids([sources[i].ids for i in chosen])
         target, rows = _pad_ids([[BOS, *targets[i].ids] for i in chosen])

@@ -7,7 +7,7 @@ output change when the weights are shuffled? (Jain and Wallace, 2019,
 https://arxiv.org/abs/1902.10186)
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ from regard.inference.explain.targets import make_target
 from regard.inference.run import Run
 from regard.metrics import Comparison, Measurement, Tally, compare, measure
 from regard.metrics.tally import ratio
+from regard.progress import track
 from regard.tasks.shared.explain_target import ExplainTarget
 
 PROPORTIONS = (0.05, 0.1, 0.2, 0.5)
@@ -93,7 +94,6 @@ def faithfulness(
     positions: int = 4,
     shuffles: int = 10,
     seed: int = 0,
-    report: Callable[[int, int], None] = lambda done, total: None,
 ) -> Faithfulness:
     """Measure how faithful the attention of a run is on some texts.
 
@@ -105,7 +105,6 @@ def faithfulness(
         positions: number of outputs per text, sampled: words of a translation, tags, next words.
         shuffles: how often the weights are shuffled for each text.
         seed: random seed.
-        report: called with the number of texts done and their total number.
     """
     if not all(0 < proportion < 1 for proportion in proportions) or not proportions:
         raise ValueError(
@@ -114,8 +113,7 @@ def faithfulness(
     generator = np.random.default_rng(seed)
     comprehensive, sufficient, agreement, flips, distance = (_Sums() for _ in range(5))
     texts_read, outputs, erase_used = 0, 0, erase
-    for number, text in enumerate(texts):
-        report(number, len(texts))
+    for text in track(texts, "measuring faithfulness", unit="texts"):
         target = _sample_outputs(
             make_target(run, text, erase=erase, every=True), positions, generator
         )
@@ -137,7 +135,6 @@ def faithfulness(
         for name, effect in perturb_attention(target, shuffles, noise).items():
             flips.add(name, [effect.flips])
             distance.add(name, [effect.distance])
-    report(len(texts), len(texts))
     if not texts_read:
         raise RegardError("no text of two words or more: there is nothing to erase")
     tallies = comprehensive.tallies("comprehensiveness")

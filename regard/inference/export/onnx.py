@@ -20,6 +20,7 @@ from regard.errors import RegardError, unknown
 from regard.inference.export import Graph, graphs_of
 from regard.inference.run import Run
 from regard.layers import CRF
+from regard.progress import track
 
 FORMATS = ("onnx",)
 DESCRIPTION = "export.json"
@@ -46,7 +47,8 @@ def export(
     folder = run.folder.path / to if out is None else out
     _check_folder(folder)
     graphs = {f"{name}.onnx": graph for name, graph in graphs_of(run.model).items()}
-    files = {name: graph.bytes(Path(name).stem) for name, graph in graphs.items()}
+    tracked = track(graphs.items(), "exporting graphs", unit="graphs")
+    files = {name: graph.bytes(Path(name).stem) for name, graph in tracked}
     files |= _run_files(run) | _crf_file(run)
     digests = {name: _digest(data) for name, data in files.items()}
     if out is None:  # in the run folder, which may come from somebody else

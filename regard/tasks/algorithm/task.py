@@ -17,6 +17,7 @@ from regard.data.batches import ordered_batches, pad
 from regard.errors import OptionError, RegardError, unknown
 from regard.metrics import Measurement, Tally, by_length, exact_match, measure, symbol_accuracy
 from regard.models import AlgorithmConfig, AlgorithmModel
+from regard.progress import track
 from regard.tasks.algorithm.task_options import AlgorithmData
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.extra_metrics import extra_metrics
@@ -171,7 +172,8 @@ class Algorithm:
         """The answer to each problem, and its log-probability."""
         answers: list[tuple[list[int], float]] = [([], 0.0)] * len(rows)
         lengths = np.array([len(self.with_blanks(row)) for row in rows], dtype=np.int32)
-        for chosen in ordered_batches(lengths, budget):
+        batches = ordered_batches(lengths, budget)
+        for chosen in track(batches, "answering", len(rows), "problems", weight=len):
             symbols, _ = pad([np.array(self.with_blanks(rows[i])) for i in chosen])
             log_probabilities = model(symbols).logits.log_softmax(-1)
             for i, row in zip(chosen, log_probabilities, strict=True):

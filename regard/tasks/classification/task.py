@@ -27,6 +27,7 @@ from regard.metrics import (
     multilabel_micro_f1,
 )
 from regard.models import Classifier, ClassifierConfig, Output
+from regard.progress import track
 from regard.tasks.classification.task_options import ClassificationData
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.by_length import by_input_length
@@ -233,9 +234,9 @@ class Classification:
     ) -> Iterator[tuple[np.ndarray, np.ndarray, Output]]:
         """For batches of rows: their numbers, the probabilities of labels, and the output."""
         truncated = [row[: self.max_tokens] for row in rows]
-        for chosen in ordered_batches(
-            np.array([len(row) for row in truncated], dtype=np.int32), budget
-        ):
+        lengths = np.array([len(row) for row in truncated], dtype=np.int32)
+        batches = ordered_batches(lengths, budget)
+        for chosen in track(batches, "classifying", len(rows), "texts", weight=len):
             with torch.no_grad():
                 output = model(
                     *self._pad([truncated[i] for i in chosen]), need_weights=need_weights

@@ -19,6 +19,7 @@ from regard.data.tokenizers.vectors import SavedVectors
 from regard.errors import RegardError
 from regard.metrics import measure
 from regard.models import LanguageConfig, LanguageModel, LanguageState
+from regard.progress import track
 from regard.tasks.language.generate import MAX_PROMPT_TOKENS, continue_prompt
 from regard.tasks.language.perplexities import perplexities
 from regard.tasks.language.task_options import Sampling
@@ -138,7 +139,8 @@ class Conditional:
         texts = [example.text for example in examples]
         rows = [np.array([*ids[:MAX_TOKENS], EOS]) for ids in self.tokenizer.ids(texts)]
         losses = np.zeros(len(rows))
-        for chosen in ordered_batches(np.array([len(row) for row in rows], dtype=np.int32), budget):
+        batches = ordered_batches(np.array([len(row) for row in rows], dtype=np.int32), budget)
+        for chosen in track(batches, "reading texts", len(rows), "texts", weight=len):
             batch = self._batch([rows[i] for i in chosen], [conditions[i] for i in chosen])
             output, _ = model(batch.tokens, self.start(model, batch.conditions))
             log_probabilities = output.logits.log_softmax(-1)

@@ -10,6 +10,7 @@ from torch import Tensor
 from regard.data.batches import ordered_batches, pad
 from regard.data.tokenizers.tokenizer import EOS
 from regard.models import LanguageModel
+from regard.progress import track
 from regard.tasks.language.conditional import Conditional
 from regard.tasks.language.task import Language
 from regard.tasks.prediction import LogProbability
@@ -36,7 +37,8 @@ def text_log_probabilities(
     names = task.tokenizer.vocabulary()
     results = [LogProbability(0.0, [], [names[token] for token in row]) for row in rows]
     lengths = np.array([len(row) for row in rows], dtype=np.int32)
-    for chosen in ordered_batches(lengths, BATCH_TOKENS):
+    batches = ordered_batches(lengths, BATCH_TOKENS)
+    for chosen in track(batches, "scoring", len(rows), "texts", weight=len):
         batch, batch_lengths = pad([rows[i] for i in chosen])
         log_probabilities = torch.cat(list(_by_window(model, batch)), 1)
         for i, row, n in zip(

@@ -18,6 +18,7 @@ from regard.data.tokenizers.tokenizer import EOS, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
 from regard.metrics import measure
 from regard.models import LanguageConfig, LanguageModel, LanguageState
+from regard.progress import track
 from regard.search import Hypothesis
 from regard.tasks.language import conditional
 from regard.tasks.language.generate import MAX_PROMPT_TOKENS, continue_prompts
@@ -117,7 +118,8 @@ class Language:
         ids = np.concatenate([[EOS], *([*row, EOS] for row in self.tokenizer.ids(lines))])
         ids = ids.astype(np.int64)
         losses, counts, carried = [], [], list[Tensor]()
-        for piece in stream_chunks(ids, rows, self.steps):
+        pieces = stream_chunks(ids, rows, self.steps)
+        for piece in track(pieces, "reading text", len(ids) - 1, "tokens", weight=_count_targets):
             state = restore_state(model, len(piece.tokens), carried)
             output, state = model(piece.tokens, state)
             carried = carry_state(model, state)
@@ -239,3 +241,8 @@ def _rows(lines: Iterable[Line], tokenizer: Tokenizer) -> Iterator[dict[str, Any
         texts = [line.text for line in group]
         for text, ids in zip(texts, tokenizer.ids(texts), strict=True):
             yield {"tokens": [*ids, EOS], "text": text}
+
+
+def _count_targets(piece: Any) -> int:
+    """Number of tokens that a piece of a text predicts."""
+    return int((piece.targets != 0).sum())

@@ -11,6 +11,7 @@ from regard.data.corpus import CHUNK, Corpus, Row, write_rows
 from regard.data.data_report import DataReport, rank_labels
 from regard.data.split import split_by_hash, split_key
 from regard.errors import OptionError, RegardError
+from regard.progress import stage
 
 TRAIN, VALID = "train.arrow", "valid.arrow"
 E = TypeVar("E", bound=Example)
@@ -188,13 +189,19 @@ class _Reader(Generic[E]):
     def __init__(self, read: Read[E], data: Any, sources: Sequence[Source]) -> None:
         self._read, self._data, self._sources = read, data, sources
         self.summary = Summary()
+        self._count: int | None = None
+        """Number of examples, once everything was read."""
         self.whole = False
         """Whether everything was read to the end without an error."""
 
     def __call__(self) -> Iterator[E]:
         self.summary, self.whole = Summary(), False
-        yield from self._read(self._data, self._sources, self.summary)
-        self.whole = True
+        examples = self._read(self._data, self._sources, self.summary)
+        with stage("reading data", self._count, "examples") as reading:
+            for example in examples:
+                yield example
+                reading.advance()
+        self.whole, self._count = True, reading.done
 
     def guessed(self) -> str:
         """The files whose columns the user did not choose."""

@@ -21,6 +21,7 @@ from regard.data.tokenizers.vectors import SavedVectors
 from regard.errors import OptionError, RegardError
 from regard.metrics import entity_metrics, measure, token_accuracy
 from regard.models import Tagger, TaggerConfig
+from regard.progress import track
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.by_length import by_input_length
 from regard.tasks.shared.extra_metrics import extra_metrics
@@ -204,7 +205,8 @@ class Tagging:
         pieces = [(i, words) for i, whole in enumerate(sentences) for words in _pieces(whole)]
         tagged = [TaggedSentence((), ())] * len(pieces)
         sizes = np.array([len(words) for _, words in pieces], dtype=np.int32)
-        for chosen in ordered_batches(sizes, budget):
+        batches = ordered_batches(sizes, budget)
+        for chosen in track(batches, "tagging", len(pieces), "sentences", weight=len):
             words, lengths, characters = self.inputs([pieces[i][1] for i in chosen])
             logits = model(words, lengths, characters).logits
             marginals = model.probabilities(logits, lengths) if probabilities else None

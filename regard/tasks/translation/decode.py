@@ -14,6 +14,7 @@ from regard.data.tokenizers.words import token_to_word
 from regard.errors import OptionError, RegardError
 from regard.models import Translator, TranslatorConfig
 from regard.models.output import Weights
+from regard.progress import track
 from regard.search import (
     Coverage,
     Hypothesis,
@@ -133,7 +134,8 @@ def decode(
     ids = source_ids(task, texts)
     translations: list[list[Hypothesis]] = [[] for _ in ids]
     rows = decoding.nbest if decoding.sampled else decoding.beam
-    for chosen in _batches(ids, max(1, budget // rows)):
+    batches = _batches(ids, max(1, budget // rows))
+    for chosen in track(batches, "translating", len(ids), "sentences", weight=len):
         batch = SourceBatch.encode(model, [ids[i] for i in chosen])
         results = search(
             task,
@@ -165,7 +167,8 @@ def force_targets(
     ids = source_ids(task, texts)
     rows = [np.array([*row, EOS] if finished else row, dtype=np.int64) for row in targets]
     hypotheses: list[Hypothesis | None] = [None] * len(ids)
-    for chosen in _batches(ids, budget, [len(row) for row in rows]):
+    batches = _batches(ids, budget, [len(row) for row in rows])
+    for chosen in track(batches, "scoring translations", len(ids), "sentences", weight=len):
         batch = SourceBatch.encode(model, [ids[i] for i in chosen])
         results = force_decode(
             batch.step(need_weights),

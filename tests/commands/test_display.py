@@ -1,0 +1,117 @@
+"""Progress as it is printed: on a terminal, elsewhere, and by a display that is quiet."""
+
+import io
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from regard.commands.terminal import display
+from regard.commands.terminal.display import Display
+from regard.progress import reporting, track
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(display, "DELAY", 0.0)
+    monkeypatch.setattr(display, "REFRESH", 0.0)
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+def progress(step, speed=100.0, evaluation=None, share=0.25, note=""):
+    position = SimpleNamespace(epoch=1, step=step, seconds=60.0)
+    return SimpleNamespace(
+        position=position,
+        loss=2.5,
+        tokens_per_second=speed,
+        share=share,
+        evaluation=evaluation,
+        validation_loss=None if evaluation is None else 2.75,
+        note=note,
+    )
+
+
+def evaluation():
+    main = SimpleNamespace(name="BLEU", value=31.416, low=30.0, high=33.0, unit="points")
+    sample = SimpleNamespace(given="ein haus", expected="a house", predicted="a home")
+    return SimpleNamespace(metrics={"bleu": main}, main="bleu", samples=(sample,))
+
+
+def drawn(stream):
+    """What a terminal was sent, without its escape sequences."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+
+
+def test_a_terminal_shows_epoch_loss_metric_speed_and_time_left():
+    stream = Terminal()
+    shown = Display(stream)
+    for step, validated in ((1, None), (2, evaluation()), (3, None)):
+        shown.progress(progress(step, evaluation=validated))
+    shown.close()
+    text = drawn(stream)
+    assert "epoch 2, step 2: loss 2.500 (validation 2.750), BLEU 31.4 [30.0, 33.0]\n" in text
+    last = text[text.rindex("epoch 2, step 3") :]
+    assert "25%" in last
+    assert "loss 2.500 · BLEU 31.4 · 100 tokens/s · 3 min left" in last
+
+
+def test_the_speed_is_smooth():
+    shown = Display(io.StringIO())
+    for speed in (1000.0, 1000.0, 0.0):
+        shown.progress(progress(1, speed=speed))
+    assert round(shown.speed) == 950
+
+
+def test_elsewhere_only_validations_are_printed():
+    stream = io.StringIO()
+    shown = Display(stream)
+    shown.progress(progress(1))
+    assert stream.getvalue() == ""
+    shown.progress(progress(2, evaluation=evaluation()))
+    assert stream.getvalue() == (
+        "epoch 2, step 2: loss 2.500 (validation 2.750), BLEU 31.4 [30.0, 33.0]\n"
+        "  ein haus → a home\n"
+    )
+
+
+def test_long_work_elsewhere_prints_a_plain_line_now_and_then(monkeypatch):
+    monkeypatch.setattr(display, "PLAIN_INTERVAL", 0.0)
+    stream = io.StringIO()
+    with reporting(Display(stream)):
+        list(track("ab", "reading data", unit="lines"))
+    assert stream.getvalue() == "reading data: 1 of 2 lines, 0 s left\nreading data: 2 of 2 lines\n"
+
+
+def test_a_stage_has_a_bar_on_a_terminal_that_is_gone_when_it_ends():
+    stream = Terminal()
+    shown = Display(stream)
+    with reporting(shown):
+        list(track("abcd", "tagging", unit="sentences"))
+    assert re.search(r"tagging ━.* \d of 4 sentences", drawn(stream))
+    assert shown._bars is None
+
+
+def test_a_quiet_one_prints_nothing_but_knows_that_training_started():
+    stream = Terminal()
+    shown = Display(stream, quiet=True)
+    shown.line("read 5 lines")
+    shown.progress(progress(1, note="careful"))
+    shown.progress(progress(2, evaluation=evaluation()))
+    with reporting(shown):
+        list(track("ab", "tagging"))
+    shown.close()
+    assert stream.getvalue() == ""
+    assert shown.started
+
+
+def test_without_a_budget_no_time_is_promised():
+    stream = Terminal()
+    shown = Display(stream)
+    shown.progress(progress(1, share=0.0))
+    shown.close()
+    assert "left" not in drawn(stream)
