@@ -1,5 +1,6 @@
 """Attention step by step over HTTP: compared with sums by hand and with the weights of traces."""
 
+import hashlib
 import math
 
 import numpy as np
@@ -104,6 +105,80 @@ def test_the_example_sentence_keeps_its_own_vectors(ask):
     all_rows = ask("GET", "/v1/steps").json
     body = {"text": "The early bird catches the worm", "row": 2}
     assert ask("POST", "/v1/steps", body).json["steps"] == [all_rows["steps"][2]]
+
+
+def small_sentence():
+    """Words, their vectors by the letters, and queries and keys by hand."""
+    words = ["Many", "worms", "fear", "the", "early", "bird"]
+    digests = [hashlib.sha256(word.encode()).digest()[:4] for word in words]
+    vectors = np.array([[byte % 5 / 2 for byte in row] for row in digests])
+    to_query = np.array([[0, 0, 1, 0], [0, 0, 1, 0], [0, 2, 0.5, 1], [0, 0, 0, 0.5]])
+    return words, vectors, vectors @ to_query, vectors
+
+
+def softmax(scores, allowed):
+    powers = np.where(allowed, np.exp(scores), 0.0)
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def test_matrices_of_any_text_agree_with_sums_by_hand(ask):
+    words, vectors, query, key = small_sentence()
+    places = np.arange(6)
+    distance = np.abs(places[:, None] - places)
+    body = {"text": " ".join(words)}
+    plain = ask("POST", "/v1/attention", body).json
+    assert (plain["words"], np.array(plain["allowed"]).all()) == (words, True)
+    np.testing.assert_allclose(plain["vectors"], vectors)
+    np.testing.assert_allclose(plain["scores"], query @ key.T / 2, atol=1e-5)
+    chosen = {"score": "mlp", "temperature": 2, "mask": "causal window", "size": 3}
+    reply = ask("POST", "/v1/attention", body | chosen | {"position": "linear bias"}).json
+    scores = query @ np.tanh(key).T - distance / 4
+    allowed = (places[:, None] >= places) & (distance < 3)
+    np.testing.assert_allclose(reply["scores"], scores, atol=1e-5)
+    assert reply["allowed"] == allowed.tolist()
+    np.testing.assert_allclose(reply["weights"], softmax(scores / 2, allowed), atol=1e-5)
+    reply = ask("POST", "/v1/attention", body | {"score": "location", "normalize": "hard"}).json
+    np.testing.assert_allclose(reply["scores"], query[:, places % 4], atol=1e-5)
+    assert (
+        np.array(reply["weights"]).argmax(-1).tolist() == query[:, places % 4].argmax(-1).tolist()
+    )
+    reply = ask("POST", "/v1/attention", body | {"position": "rotary", "score": "dot"}).json
+    angles = places[:, None] / np.array([1.0, 100.0])
+    turned = [(q[:, ::2] + 1j * q[:, 1::2]) * np.exp(1j * angles) for q in (query, key)]
+    np.testing.assert_allclose(reply["scores"], (turned[0] @ turned[1].conj().T).real, atol=1e-4)
+
+
+def test_every_choice_can_be_computed_and_rows_are_those_of_the_steps(ask):
+    choices = ask("GET", "/v1/attention").json
+    assert {"cosine", "additive"} <= set(choices["scores"])
+    body = {"text": "worms fear birds early", "temperature": 0.5}
+    for name, values in (
+        ("score", choices["scores"]),
+        ("normalize", choices["normalizers"]),
+        ("mask", choices["masks"]),
+        ("position", choices["positions"]),
+    ):
+        for value in values:
+            matrices = ask("POST", "/v1/attention", body | {name: value}).json
+            (row,) = ask("POST", "/v1/steps", body | {name: value, "row": 2}).json["steps"]
+            np.testing.assert_allclose(row["weights"], matrices["weights"][2], atol=1e-5)
+            np.testing.assert_allclose(row["biased"], matrices["scores"][2], atol=1e-5)
+            assert row["allowed"] == matrices["allowed"][2]
+
+
+def test_the_projections_of_the_example_give_its_query_and_keys(ask):
+    response = ask("POST", "/v1/steps", {"text": "The early bird catches the worm", "row": 2}).json
+    vectors, (one,) = np.array(response["vectors"]), response["steps"]
+    projected = {name: vectors @ np.array(m) for name, m in response["projections"].items()}
+    np.testing.assert_allclose(projected["query"][2], one["query"], atol=1e-6)
+    np.testing.assert_allclose(projected["key"], one["keys"], atol=1e-6)
+    np.testing.assert_allclose(projected["value"], one["values"], atol=1e-6)
+
+
+def test_a_matrix_has_at_most_sixty_words(ask):
+    reply = ask("POST", "/v1/attention", {"text": "x " * 61})
+    assert reply.status == 422
+    assert "61 words; expected 1 to 60" in reply.json["detail"]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from regard.attention import normalizers, scores, steps
 from regard.attention.arguments import share_heads
+from regard.attention.worked_attention import Choices, worked_attention
 from regard.attention.worked_example import Example, early_bird
 from regard.inference.explain.hooks import share_weights
 from regard.inference.run import Run
@@ -56,46 +57,33 @@ class Stages(NamedTuple):
     weights: Float[Tensor, "k"]
     values: Float[Tensor, "k v"]
     output: Float[Tensor, "v"]
+    temperature: float = 1.0
+    """What scores are divided by before they are normalized."""
 
 
 @torch.no_grad()
-def example(word: int, score: str = "scaled_dot", sentence: Example | None = None) -> Stages:
-    """One word of a worked example attends to all words, by one of three scores.
-
-    `bilinear` compares the vectors of the words themselves, with W = W_Q W_Kᵀ, so that its scores
-    are the products of `scaled_dot` before scaling. `additive` adds the query to the key, so that
-    each feature counts where both have it: tanh(2 (W_Q e + k) - 5).
+def example(
+    word: int, choices: Choices | str = "scaled_dot", sentence: Example | None = None
+) -> Stages:
+    """One word of a worked example attends to the words that the mask allows.
 
     Args:
         word: the word that attends, from 0.
-        score: one of `EXAMPLES`.
+        choices: score, normalizer, mask and position, or the name of a score.
         sentence: words with vectors (default: the early bird catches the worm).
     """
-    sentence = sentence or early_bird()
-    query, key, value = sentence.project()
-    function: scores.Score
-    if score == "bilinear":
-        function = scores.Bilinear(4, 4)
-        function.weight.copy_(sentence.to_query @ sentence.to_key.mT)
-        query = key = sentence.vectors
-    elif score == "additive":
-        function = scores.Additive(4, 4)
-        function.query.weight.copy_(2 * torch.eye(4))
-        function.query.bias.fill_(-5.0)
-        function.key.weight.copy_(2 * torch.eye(4))
-        function.weight.fill_(1.0)
-    else:
-        function = scores.score_by_name(score)
-    allowed = torch.ones(len(sentence.words), dtype=torch.bool)
-    return _stages(
-        query=query[word],
-        key=key,
-        value=value,
-        allowed=allowed,
-        bias=None,
-        score=function,
-        normalize=normalizers.softmax,
+    chosen = Choices(score=choices) if isinstance(choices, str) else choices
+    worked = worked_attention(sentence or early_bird(), chosen)
+    stages = _stages(
+        query=worked.query[word],
+        key=worked.key,
+        value=worked.value,
+        allowed=worked.allowed[word],
+        bias=None if worked.bias is None else worked.bias[word],
+        score=worked.score,
+        normalize=worked.normalize,
     )
+    return stages._replace(normalize=chosen.normalize, temperature=chosen.temperature)
 
 
 def run_stages(

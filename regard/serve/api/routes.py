@@ -124,6 +124,16 @@ async def text_steps(call: Call) -> Response:
     return json_response(await anyio.to_thread.run_sync(steps.text_steps, call.body))
 
 
+async def get_attention_choices(call: Call) -> Response:
+    """What attention without a model can be computed with."""
+    return json_response(await anyio.to_thread.run_sync(steps.available_choices))
+
+
+async def attention_matrices(call: Call) -> Response:
+    """Scores and weights of any text, which needs no model."""
+    return json_response(await anyio.to_thread.run_sync(steps.matrices, call.body))
+
+
 async def translate(call: Call) -> Response:
     """Translations for LibreTranslate's clients."""
     query = call.body["q"]
@@ -319,6 +329,16 @@ ROUTES = (
         "POST", "/v1/steps",
         "Attention step by step for one word of any text, with pseudo-random vectors", text_steps,
         lambda state, model: steps.EXAMPLE, body=lambda state, model: steps.text_schema(),
+    ),
+    Route(
+        "GET", "/v1/attention", "Scores, normalizers, masks and positions to choose from",
+        get_attention_choices, lambda state, model: steps.CHOICES,
+    ),
+    Route(
+        "POST", "/v1/attention",
+        "Scores and weights of any text, with a score, normalizer, mask and position of choice",
+        attention_matrices, lambda state, model: steps.MATRICES,
+        body=lambda state, model: steps.matrices_schema(),
     ),
     Route(
         "POST", "/v1/completions", "Completions, in the format of OpenAI’s API", complete,

@@ -1,18 +1,34 @@
-"""Attention step by step over HTTP: for an example sentence, and for any row of a model's looks."""
+"""Attention step by step over HTTP: for an example sentence, and for any row of a model's looks.
+
+Without a model, words have vectors of four numbers, and score, normalizer, temperature, mask and
+position can be chosen: one row step by step, or the whole matrices of scores and weights.
+"""
 
 from typing import Any
 
 from torch import Tensor
 
-from regard.attention.worked_example import early_bird, made_up
+from regard.attention import worked_attention
+from regard.attention.worked_attention import Choices
+from regard.attention.worked_example import Example, early_bird, made_up
 from regard.errors import RegardError
 from regard.inference.explain.attention_steps import EXAMPLES, Stages, example, run_stages
 from regard.serve.api.traces import MAX_ATTRIBUTED_CHARACTERS
 from regard.serve.http.problems import Problem
 from regard.serve.served_models import ServedModel
-from regard.tasks.shared.json_schema import Schema, array, integer, nullable, record, text
+from regard.tasks.shared.json_schema import (
+    Schema,
+    array,
+    integer,
+    nullable,
+    number,
+    record,
+    text,
+)
 
 DIGITS = 6
+MAX_WORDS = 60
+"""Words of a text whose whole matrices are computed."""
 NUMBERS = array({"type": "number"})
 STEPS: Schema = record(
     {
@@ -32,9 +48,30 @@ STEPS: Schema = record(
         "weights": NUMBERS,
         "values": array(NUMBERS),
         "output": NUMBERS,
+        "temperature": {"type": "number"},
     }
 )
-EXAMPLE: Schema = record({"words": array(text()), "steps": array(STEPS)})
+PROJECTIONS = record({name: array(NUMBERS) for name in ("query", "key", "value")})
+EXAMPLE: Schema = record(
+    {
+        "words": array(text()),
+        "vectors": array(NUMBERS),
+        "projections": PROJECTIONS,
+        "steps": array(STEPS),
+    }
+)
+MATRICES: Schema = record(
+    {
+        "words": array(text()),
+        "vectors": array(NUMBERS),
+        "scores": array(NUMBERS),
+        "allowed": array(array({"type": "boolean"})),
+        "weights": array(NUMBERS),
+    }
+)
+CHOICES: Schema = record(
+    {name: array(text()) for name in ("scores", "normalizers", "masks", "sized_masks", "positions")}
+)
 
 
 def request_schema() -> Schema:
@@ -48,24 +85,72 @@ def request_schema() -> Schema:
     )
 
 
+def choices_schema() -> dict[str, Schema]:
+    """What attention without a model can be computed with."""
+    size = "size of a window or prefix, or step of a dilated mask"
+    return {
+        "score": text(enum=list(worked_attention.score_names())),
+        "normalize": text(enum=list(worked_attention.normalizer_names())),
+        "temperature": number(0.01, 100, description="scores are divided by it"),
+        "mask": text(enum=list(worked_attention.MASKS)),
+        "size": integer(1, worked_attention.LARGEST_SIZE, description=size),
+        "position": text(enum=list(worked_attention.POSITIONS)),
+    }
+
+
 def text_schema() -> Schema:
     """A row of any text, whose words get pseudo-random vectors."""
     row = integer(0, 999, description="the query word, counted from 0")
-    score = text(enum=list(EXAMPLES))
     words = text(MAX_ATTRIBUTED_CHARACTERS, minLength=1, title="text")
-    return record({"text": words, "row": row}, {"score": score})
+    return record({"text": words, "row": row}, choices_schema())
+
+
+def matrices_schema() -> Schema:
+    """All rows of any text."""
+    words = text(MAX_ATTRIBUTED_CHARACTERS, minLength=1, title="text")
+    return record({"text": words}, choices_schema())
+
+
+def available_choices() -> dict[str, Any]:
+    """The names of all choices."""
+    return {
+        "scores": list(worked_attention.score_names()),
+        "normalizers": list(worked_attention.normalizer_names()),
+        "masks": list(worked_attention.MASKS),
+        "sized_masks": list(worked_attention.SIZED_MASKS),
+        "positions": list(worked_attention.POSITIONS),
+    }
+
+
+def matrices(body: dict[str, Any]) -> dict[str, Any]:
+    """Scores and weights of all words of a text, without a model."""
+    words = body["text"].split()
+    if not 1 <= len(words) <= MAX_WORDS:
+        raise Problem(422, f"the text has {len(words)} words; expected 1 to {MAX_WORDS}")
+    try:
+        worked = worked_attention.worked_attention(_sentence(words), _choices(body))
+    except ValueError as error:
+        raise Problem(422, f"attention cannot be computed: {error}") from error
+    return {
+        "words": words,
+        "vectors": _numbers(worked.vectors),
+        "scores": _numbers(worked.stages.biased),
+        "allowed": worked.allowed.tolist(),
+        "weights": _numbers(worked.stages.weights),
+    }
 
 
 def text_steps(body: dict[str, Any]) -> dict[str, Any]:
-    """One row of a text with one score, without a model; the example sentence keeps its vectors."""
+    """One row of a text, without a model; the example sentence keeps its vectors."""
     words, row = body["text"].split(), int(body["row"])
     if row >= len(words):
         raise Problem(422, f"row {row} of a text with {len(words)} words")
-    sentence = early_bird()
-    if tuple(words) != sentence.words:
-        sentence = made_up(words)
-    stages = example(row, body.get("score", EXAMPLES[0]), sentence)
-    return {"words": words, "steps": [_steps_record(stages, words[row], words, row)]}
+    sentence = _sentence(words)
+    try:
+        stages = example(row, _choices(body), sentence)
+    except ValueError as error:
+        raise Problem(422, f"attention cannot be computed: {error}") from error
+    return _example_record(sentence, [_steps_record(stages, words[row], words, row)])
 
 
 def example_steps() -> dict[str, Any]:
@@ -76,7 +161,35 @@ def example_steps() -> dict[str, Any]:
         for score in EXAMPLES
         for row, word in enumerate(words)
     ]
-    return {"words": list(words), "steps": steps}
+    return _example_record(early_bird(), steps)
+
+
+def _sentence(words: list[str]) -> Example:
+    """The words with vectors: those of the example sentence, or pseudo-random ones."""
+    sentence = early_bird()
+    return sentence if tuple(words) == sentence.words else made_up(words)
+
+
+def _choices(body: dict[str, Any]) -> Choices:
+    chosen = {name: body[name] for name in choices_schema() if name in body}
+    for name, convert in (("temperature", float), ("size", int)):
+        if name in chosen:
+            chosen[name] = convert(chosen[name])
+    return Choices(**chosen)
+
+
+def _example_record(sentence: Example, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    projections = {
+        "query": _numbers(sentence.to_query),
+        "key": _numbers(sentence.to_key),
+        "value": _numbers(sentence.to_value),
+    }
+    return {
+        "words": list(sentence.words),
+        "vectors": _numbers(sentence.vectors),
+        "projections": projections,
+        "steps": steps,
+    }
 
 
 def model_steps(model: ServedModel, body: dict[str, Any]) -> dict[str, Any]:
