@@ -1,4 +1,4 @@
-// <rg-difference>: one matrix minus another, cell by cell. The two signs have two hues of the same
+// <rg-difference>: a matrix of signed numbers, such as one matrix minus another, cell by cell. The two signs have two hues of the same
 // lightness, so that neither looks stronger than the other.
 
 import { palette } from "/page/colours.js";
@@ -11,7 +11,7 @@ const FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif";
 const SLANT = Math.PI / 4;
 const LARGEST_CELL = 46;
 
-/** Set `view` to a view whose weights are differences, and `scale.high` to what has the last colour. */
+/** Set `view` to a view whose weights are differences (NaN where there is none), and `scale.high` to what has the last colour. */
 export class DifferenceElement extends Drawing {
   #cell = 20;
   #left = 0;
@@ -60,6 +60,7 @@ export class DifferenceElement extends Drawing {
       const colours = palette(weight < 0);
       const level = Math.min(255, Math.round((255 * Math.abs(weight)) / high));
       const [x, y] = [left + cell * (i % view.keys.length), top + cell * Math.floor(i / view.keys.length)];
+      if (Number.isNaN(weight)) return this.#hatch(context, x, y);
       context.fillStyle = colours.css[level];
       context.fillRect(x, y, cell - (cell >= 7 ? 1 : 0), cell - (cell >= 7 ? 1 : 0));
       if (cell < 34) return;
@@ -72,6 +73,24 @@ export class DifferenceElement extends Drawing {
     this.#labels(context, view, size);
     this.#mark(context);
     scroller.setAttribute("aria-label", `${view.title}: ${view.queries.length} rows, ${view.keys.length} columns. Use the arrow keys to move.`);
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y a cell that has no value */
+  #hatch(context, x, y) {
+    const size = this.#cell - (this.#cell >= 7 ? 1 : 0);
+    context.save();
+    context.beginPath();
+    context.rect(x, y, size, size);
+    context.clip();
+    context.strokeStyle = colourOf("--line");
+    context.lineWidth = 1;
+    context.beginPath();
+    for (let at = -size; at < size; at += 7) {
+      context.moveTo(x + at, y + size);
+      context.lineTo(x + at + size, y);
+    }
+    context.stroke();
+    context.restore();
   }
 
   /** @param {CanvasRenderingContext2D} context @param {View} view @param {number} size */

@@ -102,11 +102,11 @@ export function matrixPicture(view, scale) {
 /** @param {View} view whose weights are differences @param {number} high what has the last colour @returns {SVGElement} */
 export function differencePicture(view, high) {
   const [plus, minus] = [paperPalette(), paperPalette(true)];
-  const level = (/** @type {number} */ weight) => Math.min(255, Math.round((255 * Math.abs(weight)) / high));
+  const level = (/** @type {number} */ weight) => Math.min(255, Math.round((255 * Math.abs(weight || 0)) / high));
   // negative values use the levels above 255
   const shades = Uint16Array.from(view.weights, (weight) => level(weight) + (weight < 0 ? 256 : 0));
   const pixels = new Uint32Array([...plus.pixels, ...minus.pixels]);
-  const said = (/** @type {number} */ i) => /** @type {[string, string]} */ ([view.weights[i].toFixed(2).replace("-", "−"), (view.weights[i] < 0 ? minus : plus).ink[level(view.weights[i])]]);
+  const said = (/** @type {number} */ i) => /** @type {[string, string]} */ ([Number.isNaN(view.weights[i]) ? "–" : view.weights[i].toFixed(2).replace("-", "−"), (view.weights[i] < 0 ? minus : plus).ink[level(view.weights[i])]]);
   const { parts, width, height } = celled(view, cellPicture(view, shades, 1, pixels), said);
   return frame(view, { kind: "linear", rows: false, threshold: 0, high }, width, height, parts, minus);
 }
