@@ -129,14 +129,21 @@ class ServedModel:
         return description
 
     def example_texts(self) -> tuple[str, ...]:
-        """Texts to try, of the data that it was trained on: those of the task for its built-in
-        corpus, otherwise the samples of its last validation."""
+        """Texts to try, of the data that it was trained on: new problems where data is generated,
+        those of the task for its built-in corpus, otherwise samples of its last validation."""
+        if self.spec.generated is not None and self.run is not None:
+            return self._generated_texts(self.spec.generated(self.run.task)[0])
         built_in = self.spec.corpus is None or self.data.get("data") is None
         if built_in and (self.languages is None or self.languages[0] == "en"):
             return self.spec.example_texts
         if not self.accepts_texts:
             return ()
         return run_history.sample_texts(self.folder)[:MAX_EXAMPLES]
+
+    def _generated_texts(self, problems: Sequence[Any]) -> tuple[str, ...]:
+        """A few problems of trained lengths, long ones first, and one of the longest."""
+        first = {str(problem.source) for problem in problems[: MAX_EXAMPLES - 1]}
+        return (*sorted(first, key=len, reverse=True), str(problems[-1].source))
 
     def _load(self) -> None:
         self.folder.refuse_links_out()

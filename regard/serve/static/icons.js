@@ -9,6 +9,8 @@ const PATHS = {
   "self-attention": "M3 3h5v5H3zM12 3h5v5h-5zM3 12h5v5H3zM12 12h5v5h-5z",
   sentiment: "M10 17a7 7 0 1 0 0-14 7 7 0 0 0 0 14zM7 12c1.6 2 4.4 2 6 0M7.5 8v.4M12.5 8v.4",
   entities: "M3 6.5C3 5 4 4 5.500 4H11l6 6-6 6H5.500C4 16 3 15 3 13.500zM7 10v.1",
+  memory: "M4 4h12v12H4zM4 8h12M4 12h12M8 1.500v2.500M12 1.500v2.500M8 16v2.500M12 16v2.500",
+  experts: "M10 4.500a2 2 0 1 0 0-.1M4 15.500a2 2 0 1 0 0-.1M16 15.500a2 2 0 1 0 0-.1M10 7v3M10 10l-5 4M10 10l5 4M10 10v5",
   gradient: "M3 16l5-6 3 3 6-9M13 4h4v4",
   steps: "M3 16h4v-4h4V8h4V4h2",
   scores: "M3 3h14v14H3zM3 8h14M3 12.500h14M8 3v14M12.500 3v14",

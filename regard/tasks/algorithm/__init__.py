@@ -36,7 +36,7 @@ SPEC = TaskSpec(
     corpus="algorithms",
     generated=_new_problems,
     trace=deferred("regard.tasks.algorithm.trace:trace_problem"),
-    screens=("self-attention", "steps", "compare", "training", "length"),
+    screens=("memory", "self-attention", "steps", "compare", "training", "length"),
     example_texts=("3 1 4 1 5", "2 7 1 8 2 8", "0 1 2 3 4 5 6 7"),
     export_notes=(
         "a symbol is its index in symbols; after the problem come blanks, one for each symbol of "
