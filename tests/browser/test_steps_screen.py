@@ -13,19 +13,25 @@ def test_steps_of_the_sentence_by_space(app):
     window = app().open("steps")
     page = window.page
     assert page.get_by_role("heading", level=2, name="Where does bird look?").is_visible()
-    assert window.status() == "Step 1, score. ‘bird’ and ‘early’: 3"
-    assert "0·0 + 2·1.50 + 0.500·0 + 1.25·0 = 3" in page.locator(".rg-sum").inner_text()
+    assert window.status().startswith("Step 1, project. ‘bird’: q₂ = ")
+    product = "0.00·0.00 + 0.00·0.00 + 1.00·2.00 + 0.50·0.00 = 2.00"
+    assert product in page.locator(".rg-sum").inner_text()
+    assert page.locator(".rg-projection").count() == 3
+    window.press("Space")
+    assert window.status() == "Step 2, score. ‘bird’ and ‘early’: 3.00"
+    product = "0.00·0.00 + 2.00·1.50 + 0.50·0.00 + 1.25·0.00 = 3.00"
+    assert product in page.locator(".rg-sum").inner_text()
     said = []
     for _ in range(4):
         window.press("Space")
         said.append(window.status())
     assert said == [
-        "Step 2, scale. ‘bird’ and ‘early’: 1.50",
-        "Step 3, mask. ‘bird’ and ‘early’: 1.50",
-        "Step 4, softmax. ‘bird’ and ‘early’: 0.344",
-        "Step 5, sum. ‘bird’ and ‘early’: 0.344",
+        "Step 3, scale. ‘bird’ and ‘early’: 1.50",
+        "Step 4, mask. ‘bird’ and ‘early’: 1.50",
+        "Step 5, softmax. ‘bird’ and ‘early’: 0.344",
+        "Step 6, sum. ‘bird’ and ‘early’: 0.344",
     ]
-    assert window.state() == {"step": "5"}
+    assert window.state() == {"step": "6"}
     weights = [float(w) for w in page.locator(".rg-weight").all_inner_texts()]
     powers = np.exp([0.0, 1.5, 0.5625, 1.25, 0.0, 0.25])
     np.testing.assert_allclose(weights, powers / powers.sum(), atol=6e-4)
@@ -33,14 +39,16 @@ def test_steps_of_the_sentence_by_space(app):
         "all => new Set(all.map(one => getComputedStyle(one).backgroundColor)).size"
     )
     assert shades == 5
-    page.get_by_role("button", name="Additive").click()
+    page.get_by_label("Score", exact=True).select_option("additive")
+    window.ready()
     assert window.state()["score"] == "additive"
     assert "tanh" in page.locator(".rg-steps-grid").inner_text()
     page.get_by_role("button", name="worm", exact=True).click()
-    assert window.status().startswith("Step 5, sum. ‘worm’ and")
+    assert window.ready().status().startswith("Step 6, sum. ‘worm’ and")
     page.locator(".rg-steps-grid").focus()
     window.press("Home")
-    assert window.status().startswith("Step 5, sum. ‘worm’ and ‘The’")
+    window.ready()
+    assert window.status().startswith("Step 6, sum. ‘worm’ and ‘The’")
     window.press("ArrowRight")
     assert window.state()["column"] == "1"
     window.press("Space")
@@ -49,14 +57,33 @@ def test_steps_of_the_sentence_by_space(app):
 
 def test_space_belongs_to_a_button_that_has_the_focus(app):
     window = app().open("steps")
-    window.page.get_by_role("button", name="Bilinear").focus()
+    window.page.get_by_role("button", name="Scale", exact=True).focus()
     window.press("Space")
-    assert window.state() == {"score": "bilinear"}
+    assert window.state() == {"step": "3"}
+
+
+def test_mask_normalizer_and_temperature_change_the_steps(app):
+    window = app().open(
+        "steps", step="5", mask="causal", normalize="sum", temperature="0.5", score="dot"
+    )
+    page = window.page
+    cells = page.locator(".rg-steps-grid tbody tr").nth(2).locator("td").all_inner_texts()
+    assert cells[:6] == ["allowed"] * 3 + ["masked"] * 3
+    weights = [float(w) for w in page.locator(".rg-weight").all_inner_texts()]
+    products = np.array([0.0, 3.0, 1.125, 0.0, 0.0, 0.0])
+    np.testing.assert_allclose(weights, products / products.sum(), atol=6e-4)
+    mask = page.get_by_label("Mask", exact=True)
+    mask.focus()
+    mask.select_option("none")
+    window.ready()
+    assert mask.evaluate("node => node === document.activeElement")
+    assert "mask" not in window.state()
+    assert page.get_by_text("masked").count() == 0
 
 
 @pytest.mark.parametrize("model", ["pairs", "stack", "prose", "views", "names"])
 def test_steps_with_the_numbers_of_a_model(app, ask_trace, model):
-    window = app().open("steps", of=model, model=model, text=TEXT, step="4", row="0", shape="table")
+    window = app().open("steps", model=model, text=TEXT, step="4", row="0", shape="table")
     page = window.page
     trace = ask_trace(model, TEXT)
     chosen = page.locator(".rg-steps-of select")
@@ -75,7 +102,7 @@ def test_steps_with_the_numbers_of_a_model(app, ask_trace, model):
 
 def test_any_sentence_without_a_model(app):
     """Four numbers by the letters of each word; the rest is a sum by hand."""
-    window = app().open("steps", step="4")
+    window = app().open("steps", step="5")
     page = window.page
     page.locator("textarea").fill("Many worms fear  the early bird")
     window.press("Enter")

@@ -3,7 +3,7 @@
 import { paperPalette } from "/page/colours.js";
 import { draw } from "/page/elements.js";
 import { displayText } from "/page/token-text.js";
-import { formatNumber } from "./chart.js";
+import { formatNumber } from "./steps-parts.js";
 
 const INK = "#15181e";
 const QUIET = "#555c69";
@@ -46,7 +46,7 @@ export function stripsPicture(title, words, lanes, apart) {
 }
 
 /**
- * @param {import("./screens/steps.js").Stages} stages
+ * @param {import("./steps-parts.js").Stages} stages
  * @param {[name: string, formula: string, words: string][]} descriptions the steps in words
  * @returns {SVGElement}
  */
@@ -54,10 +54,9 @@ export function stagesPicture(stages, descriptions) {
   const [left, wide, tall] = [190, 86, 34];
   const width = Math.max(480, left + wide * stages.key_tokens.length + 90);
   const colours = paperPalette();
-  const exact = (/** @type {number} */ value) => formatNumber(Number(value.toFixed(3)));
   const lines = /** @type {((i: number) => string)[]} */ ([
-    (i) => exact((stages.products ?? stages.scores)[i]), (i) => exact(stages.biased[i]),
-    (i) => (stages.allowed[i] ? exact(stages.biased[i]) : "masked"), (i) => stages.weights[i].toFixed(3),
+    (i) => formatNumber((stages.products ?? stages.scores)[i]), (i) => formatNumber(stages.biased[i]),
+    (i) => (stages.allowed[i] ? "allowed" : "masked"), (i) => stages.weights[i].toFixed(3),
   ]);
   /** @type {Node[]} */
   const parts = stages.key_tokens.map((word, i) => draw("text", { x: left + wide * (i + 0.5), y: 66, "text-anchor": "middle", "font-weight": 600 }, displayText(word, 11)));
@@ -72,8 +71,8 @@ export function stagesPicture(stages, descriptions) {
     });
   });
   const foot = 76 + tall * lines.length;
-  const some = stages.output.slice(0, 8).map(exact).join(", ");
-  parts.push(draw("text", { x: width - 56, y: foot - 12, fill: QUIET, "text-anchor": "middle" }, `Σ ${exact(stages.weights.reduce((sum, weight) => sum + weight, 0))}`),
+  const some = stages.output.slice(0, 8).map((value) => formatNumber(value)).join(", ");
+  parts.push(draw("text", { x: width - 56, y: foot - 12, fill: QUIET, "text-anchor": "middle" }, `Σ ${formatNumber(stages.weights.reduce((sum, weight) => sum + weight, 0), 3)}`),
     draw("text", { x: 20, y: foot + 26 }, descriptions[4][0]), draw("text", { x: 96, y: foot + 26 }, `[${some}${stages.output.length > 8 ? `, … ${stages.output.length - 8} more` : ""}]`));
   return sheet(width, foot + 46, `Where does ‘${displayText(stages.query_token, 24)}’ look?`, parts);
 }

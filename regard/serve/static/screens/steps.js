@@ -1,37 +1,29 @@
 // <rg-screen-steps>: one row of attention computed step by step, with the numbers of a model or, for
-// any sentence, with made-up ones under three scores.
+// any sentence, with made-up ones and any score, normalizer and mask.
 
-import { palette } from "/page/colours.js";
 import { define, make } from "/page/elements.js";
-import { formatWeight, displayText } from "/page/token-text.js";
-import { formatNumber as exact } from "../chart.js";
+import { displayText } from "/page/token-text.js";
+import { AttentionChoices, describeChoice, PROVERBS } from "../attention-choices.js";
 import { fillSelect, errorMessage, loadingMessage, noText, NothingToDraw, selectField } from "../controls.js";
 import { selectLooks, indexFromState } from "../look-selection.js";
 import { stagesPicture } from "../export-pictures.js";
 import { sheetMenu } from "../export.js";
 import { makeTableToggle } from "../drawing-options.js";
+import { describeProjection, describeSteps, FEW, formatNumber, projectionMatrices, projectionSum, scaling, vector, weightBar } from "../steps-parts.js";
 import "./stylesheet.js";
 
 /** @typedef {import("../app.js").Context} Context */
-/**
- * @typedef {{score: string, query_token: string, key_tokens: string[], row: number, query: number[], keys: number[][],
- *   outer: number[] | null, products: number[] | null, scale: number | null, scores: number[],
- *   biased: number[], allowed: boolean[], normalize: string, weights: number[], values: number[][],
- *   output: number[]}} Stages
- */
+/** @typedef {import("../steps-parts.js").Stages} Stages */
+/** @typedef {import("../steps-parts.js").Projected} Projected */
 
-const NAMED = /** @type {Record<string, string>} */ ({ scaled_dot: "Scaled dot", bilinear: "Bilinear", additive: "Additive", dot: "Dot", cosine: "Cosine", mlp: "MLP" });
-const SCORES = ["scaled_dot", "bilinear", "additive"];
-const PROVERBS = ["The early bird catches the worm", "A watched pot never boils", "Still waters run deep", "Many hands make light work"];
 const LONGEST = 1000;
-const LAST = 5;
-const FEW = 6;
+const STAGES = 5;
 
 class StepsScreen extends HTMLElement {
   /** @type {Context} */
   context = /** @type {any} */ (null);
   #turn = 0;
-  #of = selectField("Model", (of) => this.context.setState({ of, model: of, ...FRESH }, { push: true }));
+  #of = selectField("Model", (model) => this.context.setState({ of: undefined, model, ...FRESH }, { push: true }));
   #look = selectField("Attention", (look) => this.context.setState({ look, layer: undefined, head: undefined, row: undefined, column: undefined }));
   #layer = selectField("Layer", (layer) => this.context.setState({ layer }));
   #head = selectField("Head", (head) => this.context.setState({ head }));
@@ -39,8 +31,12 @@ class StepsScreen extends HTMLElement {
   message = document.createElement("div");
   card = make("section", { className: "rg-panel-card", "aria-label": "Attention, step by step" });
   pickers = make("div", { className: "rg-fields rg-steps-of" }, this.#of.field, this.#look.field, this.#layer.field, this.#head.field);
-  /** @type {Map<string, Stages>} */
+  /** @type {Map<string, {stages: Stages, projected: Projected | null}>} */
   #known = new Map();
+  /** @type {Projected | null} */
+  #projected = null;
+  /** @type {AttentionChoices} */
+  #choices = /** @type {any} */ (null);
   /** @type {Stages | null} */
   #stages = null;
   /** @type {AbortController | null} */
@@ -60,6 +56,7 @@ class StepsScreen extends HTMLElement {
     input.longest = LONGEST;
     input.action = "Show steps";
     input.models = () => [];
+    this.#choices = new AttentionChoices(context, ["score", "normalize", "mask"]);
     this.append(this.pickers, input, this.message, this.card);
     this.#shape = makeTableToggle(context, "Steps");
     this.#menu = sheetMenu(() => "steps", {
@@ -90,14 +87,17 @@ class StepsScreen extends HTMLElement {
     if (event.key !== " " || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (!(event.target instanceof HTMLElement) || event.target.closest("button, a, summary, select, input, textarea, dialog")) return;
     event.preventDefault();
-    this.#go(event.shiftKey ? this.#step - 1 : this.#step === LAST ? 1 : this.#step + 1);
+    this.#go(event.shiftKey ? this.#step - 1 : this.#step === this.#last ? 1 : this.#step + 1);
   }
 
-  get #step() { return Math.min(LAST, Math.max(1, Number(this.context.state.step) || 1)); }
+  /** how many steps there are: numbers of a model begin with query and keys */
+  get #last() { return STAGES + Number(this.#projected !== null); }
+
+  get #step() { return Math.min(this.#last, Math.max(1, Number(this.context.state.step) || 1)); }
 
   /** @param {number} step */
   #go(step) {
-    if (step < 1 || step > LAST) return;
+    if (step < 1 || step > this.#last) return;
     this.context.setState({ step: step === 1 ? undefined : step });
   }
 
@@ -107,12 +107,11 @@ class StepsScreen extends HTMLElement {
     const { context, input, message } = this;
     const { state } = context;
     const ready = context.models.filter((model) => model.ready);
-    const model = ready.find((one) => one.id === state.of) ?? null;
+    const model = ready.find((one) => one.id === (state.of ?? state.model)) ?? null;
     fillSelect(this.#of.select, [["", "No model: made-up numbers"], ...ready.map((one) => /** @type {[string, string]} */ ([one.id, one.id]))], model?.id ?? "");
     input.examples = model ? null : PROVERBS;
     input.show();
     for (const pick of [this.#look, this.#layer, this.#head]) pick.field.hidden = true;
-    context.legend(null, "each row of weights sums to 1");
     if (!this.#stages || this.card.hidden) {
       this.card.hidden = true;
       message.replaceChildren(loadingMessage());
@@ -123,6 +122,9 @@ class StepsScreen extends HTMLElement {
       message.replaceChildren();
       this.card.hidden = false;
       this.#stages = found.stages;
+      this.#projected = found.projected;
+      const sum = found.stages.weights.reduce((total, weight) => total + weight, 0);
+      context.legend(null, Math.abs(sum - 1) < 1e-3 ? "the weights sum to 1" : "these weights need not sum to 1");
       this.#draw(found.stages, found.words, found.chosen, !model);
     } catch (error) {
       if (turn !== this.#turn) return;
@@ -138,17 +140,19 @@ class StepsScreen extends HTMLElement {
     if (!words.length) throw noText();
     const text = words.join(" ");
     if (text.length > LONGEST) throw new Error(`The text has ${text.length} characters; the limit is ${LONGEST}.`);
-    const score = SCORES.includes(state.score) ? state.score : SCORES[0];
+    await context.busy(this.#choices.load());
+    this.#choices.show();
+    const choices = this.#choices.body();
     const requested = indexFromState(state, "row");
     const chosen = requested >= 0 && requested < words.length ? requested : Math.min(2, words.length - 1);
-    const key = JSON.stringify([text, score, chosen]);
-    if (!this.#known.has(key)) {
-      // the first example is fetched with all of its rows at once
-      const body = text === PROVERBS[0] ? undefined : { text, score, row: chosen };
-      const found = /** @type {{steps: Stages[]}} */ (await context.busy(context.api.json("/v1/steps", body)));
-      for (const one of found.steps) this.#known.set(JSON.stringify([text, one.score, one.row]), one);
+    const key = JSON.stringify([text, choices, chosen]);
+    let found = this.#known.get(key);
+    if (!found) {
+      const { steps, vectors, projections } = /** @type {{steps: Stages[]} & Projected} */ (await context.busy(context.api.json("/v1/steps", { text, row: chosen, ...choices })));
+      found = { stages: steps[0], projected: { vectors, projections } };
+      this.#known.set(key, found);
     }
-    return { stages: /** @type {Stages} */ (this.#known.get(key)), words, chosen };
+    return { ...found, words, chosen };
   }
 
   /** @param {import("../api.js").ModelCard} model @param {number} turn */
@@ -175,12 +179,12 @@ class StepsScreen extends HTMLElement {
     const chosen = requested >= 0 && requested < words.length ? requested : Math.min(1, words.length - 1);
     const body = { text, look: look.name, row: chosen, ...(look.layer === undefined ? {} : { layer: look.layer }), ...(look.head === undefined ? {} : { head: look.head }) };
     const key = JSON.stringify([model.id, body]);
-    let stages = this.#known.get(key);
-    if (!stages) {
-      stages = /** @type {Stages} */ (await context.busy(context.api.json(`/v1/models/${encodeURIComponent(model.id)}/steps`, body)));
-      this.#known.set(key, stages);
+    let known = this.#known.get(key);
+    if (!known) {
+      known = { stages: /** @type {Stages} */ (await context.busy(context.api.json(`/v1/models/${encodeURIComponent(model.id)}/steps`, body))), projected: null };
+      this.#known.set(key, known);
     }
-    return { stages, words, chosen };
+    return { ...known, words, chosen };
   }
 
   /** @param {Stages} stages @param {string[]} words @param {number} chosen @param {boolean} example */
@@ -188,17 +192,18 @@ class StepsScreen extends HTMLElement {
     const { context } = this;
     const step = this.#step;
     const column = this.#column(stages);
+    const active = document.activeElement instanceof HTMLElement && this.#choices.bar.contains(document.activeElement) ? document.activeElement : null;
     const focus = this.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.keep : undefined;
-    const descriptions = describeSteps(stages);
-    const scores = example ? make("div", { className: "tabs", role: "group", "aria-label": "Score" }, ...SCORES.map((score) => make("button", {
-      type: "button", textContent: NAMED[score], "aria-pressed": String(score === stages.score), "data-keep": `score-${score}`, on: { click: () => context.setState({ score: score === "scaled_dot" ? undefined : score }) },
-    }))) : make("span", { className: "rg-badge", textContent: NAMED[stages.score] ?? stages.score });
+    const projected = this.#projected;
+    const descriptions = [...(projected ? [describeProjection(stages)] : []), ...describeSteps(stages)];
+    const stage = projected ? step - 1 : step;
     const table = context.state.shape === "table";
     this.#shape?.show();
     this.card.replaceChildren(
       make("div", { className: "rg-card-head" },
         make("h2", {}, "Where does ", make("bdi", { className: "rg-answer", textContent: displayText(stages.query_token, 24) }), " look?"),
-        make("div", { className: "rg-fields" }, scores, this.#shape, this.#menu)),
+        make("div", { className: "rg-fields" }, example ? "" : make("span", { className: "rg-badge", textContent: describeChoice("score", stages.score)[0] }), this.#shape, this.#menu)),
+      example ? this.#choices.bar : "",
       example ? make("p", { className: "hint", textContent: this.input.text === PROVERBS[0]
         ? "Four features per word, chosen by hand: article, quality, creature, action. They are not learned."
         : "These numbers are made up: four per word, derived from its letters. They show how attention is computed, not what a word means." }) : "",
@@ -213,11 +218,14 @@ class StepsScreen extends HTMLElement {
         make("p", {}, make("code", { className: "rg-formula", textContent: descriptions[step - 1][1] }), make("span", { textContent: descriptions[step - 1][2] })),
         make("div", { className: "rg-step-buttons" },
           make("button", { type: "button", className: "rg-button", textContent: "Back", disabled: step === 1, "data-keep": "back", on: { click: () => this.#go(step - 1) } }),
-          make("button", { type: "button", className: "rg-button primary", "data-keep": "next", on: { click: () => this.#go(step === LAST ? 1 : step + 1) } }, step === LAST ? "Restart" : "Next", make("kbd", { textContent: "Space", "aria-hidden": "true" })))),
-      table ? this.#table(stages) : this.#grid(stages, step, column),
-      make("p", { className: "rg-sum", textContent: this.#sum(stages, step, column), dir: "ltr" }));
-    if (focus) /** @type {HTMLElement | null} */ (this.card.querySelector(`[data-keep="${focus}"]`))?.focus();
-    context.say(`Step ${step}, ${descriptions[step - 1][0].toLowerCase()}. ${this.#describe(stages, step, column)}`);
+          make("button", { type: "button", className: "rg-button primary", "data-keep": "next", on: { click: () => this.#go(step === this.#last ? 1 : step + 1) } }, step === this.#last ? "Restart" : "Next", make("kbd", { textContent: "Space", "aria-hidden": "true" })))),
+      ...(projected && stage === 0 && !table ? [projectionMatrices(projected)] : []),
+      table ? this.#table(stages) : this.#grid(stages, stage, column),
+      make("p", { className: "rg-sum", textContent: this.#sum(stages, stage, column), dir: "ltr" }));
+    // the fields of choices are moved, not made anew, and would lose the focus
+    if (active && active.isConnected && this.card.contains(active)) active.focus();
+    else if (focus) /** @type {HTMLElement | null} */ (this.card.querySelector(`[data-keep="${focus}"]`))?.focus();
+    context.say(`Step ${step}, ${descriptions[step - 1][0].toLowerCase()}. ${this.#describe(stages, stage, column)}`);
   }
 
   /** @param {Stages} stages */
@@ -226,11 +234,12 @@ class StepsScreen extends HTMLElement {
     return requested >= 0 && requested < stages.key_tokens.length ? requested : stages.weights.reduce((best, weight, i) => (weight > stages.weights[best] ? i : best), 0);
   }
 
-  /** @param {Stages} stages @param {number} step @param {number} column */
+  /** @param {Stages} stages @param {number} step counted from 0, the projection @param {number} column */
   #describe(stages, step, column) {
+    if (step === 0) return `‘${displayText(stages.query_token)}’: ${this.#sum(stages, 0, column)}`;
     const value = [stages.products ?? stages.scores, stages.biased, stages.biased, stages.weights, stages.weights][step - 1][column];
     const closed = step >= 3 && !stages.allowed[column];
-    return `‘${displayText(stages.query_token)}’ and ‘${displayText(stages.key_tokens[column])}’: ${closed ? "masked" : formatNumber(value)}`;
+    return `‘${displayText(stages.query_token)}’ and ‘${displayText(stages.key_tokens[column])}’: ${closed ? "masked" : formatNumber(value, step >= 4 ? 3 : 2)}`;
   }
 
   /** @param {Stages} stages @param {number} step @param {number} column */
@@ -238,13 +247,13 @@ class StepsScreen extends HTMLElement {
     const { context } = this;
     const first = stages.products ?? stages.scores;
     const chooseKey = (/** @type {number} */ i) => context.setState({ column: i });
-    const largest = Math.max(1e-9, ...stages.query.map(Math.abs), ...stages.keys.flat().map(Math.abs));
+    const largest = Math.max(1e-9, ...(this.#projected?.vectors.flat() ?? []), ...stages.query.map(Math.abs), ...stages.keys.flat().map(Math.abs));
     const widest = Math.max(1e-9, ...stages.values.flat().map(Math.abs), ...stages.output.map(Math.abs));
     const rows = /** @type {[number, string, (i: number) => Node | string, Node | string][]} */ ([
-      [1, stages.outer ? "w · tanh(q + k)" : stages.score === "bilinear" ? "qᵀW · key" : "query · key", (i) => formatNumber(first[i]), ""],
+      [1, stages.outer ? "w · tanh(q + k)" : { bilinear: "xᵀW · key", cosine: "cosine", mlp: "query · tanh(key)", location: "W query" }[stages.score] ?? "query · key", (i) => formatNumber(first[i]), ""],
       [2, scaling(stages) || "no scaling", (i) => formatNumber(stages.biased[i]), ""],
-      [3, "mask", (i) => (stages.allowed[i] ? formatNumber(stages.biased[i]) : make("span", { className: "rg-hidden-key", textContent: "masked" })), ""],
-      [4, stages.normalize, (i) => weightBar(stages.weights[i]), formatNumber(stages.weights.reduce((sum, weight) => sum + weight, 0))],
+      [3, "mask", (i) => (stages.allowed[i] ? "allowed" : make("span", { className: "rg-hidden-key", textContent: "masked" })), ""],
+      [4, `${describeChoice("normalize", stages.normalize)[0].toLowerCase()}${stages.temperature === 1 ? "" : `, T = ${stages.temperature}`}`, (i) => weightBar(stages.weights[i]), formatNumber(stages.weights.reduce((sum, weight) => sum + weight, 0), 3)],
     ]);
     const cell = (/** @type {number} */ i, /** @type {Node | string} */ inner, /** @type {string} */ kind = "") =>
       make("td", { className: `${i === column ? "chosen" : ""} ${kind} ${stages.allowed[i] || step < 3 ? "" : "closed"}`, on: { click: () => chooseKey(i) } }, inner);
@@ -252,10 +261,10 @@ class StepsScreen extends HTMLElement {
       make("th", { scope: "row" }, make("span", { className: "rg-row-name", textContent: name })),
       ...stages.key_tokens.map((_, i) => cell(i, step < at ? make("span", { "aria-hidden": "true", textContent: "·" }) : inner(i))),
       make("td", { className: "rg-total", textContent: "" }, step >= at ? sum : "")));
-    const values = make("tr", { className: step === LAST ? "now" : "later" },
+    const values = make("tr", { className: step === STAGES ? "now" : "later" },
       make("th", { scope: "row" }, make("span", { className: "rg-row-name", textContent: "weight · value" })),
-      ...stages.key_tokens.map((_, i) => cell(i, step < LAST ? make("span", { "aria-hidden": "true", textContent: "·" }) : vector(stages.values[i], widest, `value of ${displayText(stages.key_tokens[i])}`, Math.max(0.12, stages.weights[i] / Math.max(...stages.weights, 1e-9))))),
-      make("td", { className: "rg-total" }, step === LAST ? vector(stages.output, widest, "output", 1) : ""));
+      ...stages.key_tokens.map((_, i) => cell(i, step < STAGES ? make("span", { "aria-hidden": "true", textContent: "·" }) : vector(stages.values[i], widest, `value of ${displayText(stages.key_tokens[i])}`, Math.max(0.12, stages.weights[i] / Math.max(...stages.weights, 1e-9))))),
+      make("td", { className: "rg-total" }, step === STAGES ? vector(stages.output, widest, "output", 1) : ""));
     const scroller = make("div", {
       className: "rg-steps-grid", tabIndex: 0, role: "region", "aria-label": "The computation: use the arrow keys to select a key", "data-keep": "grid", dir: "auto",
       on: {
@@ -271,7 +280,9 @@ class StepsScreen extends HTMLElement {
       make("caption", { className: "rg-said", textContent: "One column per key, one row per step so far" }),
       make("thead", {},
         make("tr", {}, make("td", { className: "rg-corner" }), ...stages.key_tokens.map((word, i) => make("th", { scope: "col", className: i === column ? "chosen" : "", on: { click: () => chooseKey(i) } }, make("span", { className: "rg-key-name", textContent: displayText(word, 14) }))), make("th", { scope: "col", className: "rg-total", textContent: "sum" })),
-        make("tr", { className: step === 1 ? "vectors now" : "vectors" }, make("th", { scope: "row" }, make("span", { className: "rg-query" }, make("span", { textContent: "query" }), vector(stages.query, largest, `query of ${displayText(stages.query_token)}`, 1), make("span", { className: "rg-row-name", textContent: "keys" }))),
+        ...(this.#projected ? [make("tr", { className: step === 0 ? "vectors now" : "vectors" }, make("th", { scope: "row" }, make("span", { className: "rg-row-name", textContent: "word vectors x" })),
+          ...this.#projected.vectors.map((x, i) => make("td", { className: i === column ? "chosen" : "", on: { click: () => chooseKey(i) } }, vector(x, largest, `vector of ${displayText(stages.key_tokens[i])}`, 1))), make("td", { className: "rg-total" }))] : []),
+        make("tr", { className: step <= 1 ? "vectors now" : "vectors" }, make("th", { scope: "row" }, make("span", { className: "rg-query" }, make("span", { textContent: "query" }), vector(stages.query, largest, `query of ${displayText(stages.query_token)}`, 1), make("span", { className: "rg-row-name", textContent: "keys" }))),
           ...stages.key_tokens.map((word, i) => make("td", { className: i === column ? "chosen" : "", on: { click: () => chooseKey(i) } }, vector(stages.keys[i], largest, `key of ${displayText(word)}`, 1))), make("td", { className: "rg-total" }))),
       make("tbody", {}, ...body, values)));
     requestAnimationFrame(() => {
@@ -283,19 +294,21 @@ class StepsScreen extends HTMLElement {
 
   /** @param {Stages} stages */
   #table(stages) {
-    const vectors = (/** @type {number[]} */ all) => `${all.slice(0, 8).map(formatNumber).join(" ")}${all.length > 8 ? ` … (${all.length})` : ""}`;
+    const vectors = (/** @type {number[]} */ all) => `${all.slice(0, 8).map((value) => formatNumber(value)).join(" ")}${all.length > 8 ? ` … (${all.length})` : ""}`;
     return make("div", { className: "table-scroller rg-table", tabIndex: 0, role: "region", "aria-label": "All numbers as a table" }, make("table", {},
       make("caption", { textContent: `query ${vectors(stages.query)} → output ${vectors(stages.output)}` }),
       make("thead", {}, make("tr", {}, ...["key", "vector", "score", "scaled", "allowed", "weight", "value"].map((name) => make("th", { scope: "col", textContent: name })))),
-      make("tbody", {}, ...stages.key_tokens.map((word, i) => make("tr", {}, make("th", { scope: "row", textContent: displayText(word) }), ...[vectors(stages.keys[i]), formatNumber((stages.products ?? stages.scores)[i]), formatNumber(stages.biased[i]), stages.allowed[i] ? "yes" : "no", formatNumber(stages.weights[i]), vectors(stages.values[i])].map((textContent) => make("td", { textContent })))))));
+      make("tbody", {}, ...stages.key_tokens.map((word, i) => make("tr", {}, make("th", { scope: "row", textContent: displayText(word) }), ...[vectors(stages.keys[i]), formatNumber((stages.products ?? stages.scores)[i]), formatNumber(stages.biased[i]), stages.allowed[i] ? "yes" : "no", formatNumber(stages.weights[i], 3), vectors(stages.values[i])].map((textContent) => make("td", { textContent })))))));
   }
 
   /** @param {Stages} stages @param {number} step @param {number} column @returns {string} the arithmetic of one key */
   #sum(stages, step, column) {
+    if (step === 0) return this.#projected ? projectionSum(this.#projected, stages.row) : "";
     const word = `‘${displayText(stages.key_tokens[column], 20)}’: `;
     const { query, outer, allowed, biased, weights, scale } = stages;
     const key = stages.keys[column];
     const first = (stages.products ?? stages.scores)[column];
+    if (step === 1 && stages.score === "location") return `${word}the score of position ${column + 1} is ${formatNumber(first)}`;
     if (step === 1) {
       const terms = query.map((q, i) => (outer ? `${formatNumber(outer[i])}·tanh(${formatNumber(q)} + ${formatNumber(key[i])})` : `${formatNumber(q)}·${formatNumber(key[i])}`));
       const size = query.map((q, i) => Math.abs(outer ? outer[i] * Math.tanh(q + key[i]) : q * key[i]));
@@ -309,66 +322,14 @@ class StepsScreen extends HTMLElement {
     }
     if (step === 3) return word + (allowed[column] ? `allowed, so ${formatNumber(biased[column])} is kept` : "masked, so its weight will be exactly 0");
     if (!allowed[column]) return `${word}0, because it is masked`;
-    if (step === 4) return stages.normalize === "softmax" ? `${word}e^${formatNumber(biased[column])} ÷ ${formatNumber(biased.reduce((sum, score, i) => sum + (allowed[i] ? Math.exp(score) : 0), 0))} = ${formatNumber(weights[column])}` : `${word}${stages.normalize} gives ${formatNumber(weights[column])}`;
-    const some = stages.output.slice(0, FEW).map(formatNumber).join(", ");
-    return `${formatNumber(weights[column])} of ${word.slice(0, -2)} goes into the output: [${some}${stages.output.length > FEW ? ", …" : ""}]`;
+    const { temperature } = stages;
+    const divided = temperature === 1 ? formatNumber(biased[column]) : `(${formatNumber(biased[column])} ÷ ${temperature})`;
+    if (step === 4) return stages.normalize === "softmax" ? `${word}e^${divided} ÷ ${formatNumber(biased.reduce((sum, score, i) => sum + (allowed[i] ? Math.exp(score / temperature) : 0), 0))} = ${formatNumber(weights[column], 3)}` : `${word}${describeChoice("normalize", stages.normalize)[0].toLowerCase()} makes ${formatNumber(weights[column], 3)} of ${divided}`;
+    const some = stages.output.slice(0, FEW).map((value) => formatNumber(value)).join(", ");
+    return `${formatNumber(weights[column], 3)} of ${word.slice(0, -2)} goes into the output: [${some}${stages.output.length > FEW ? ", …" : ""}]`;
   }
 }
 
 const FRESH = { text: undefined, look: undefined, layer: undefined, head: undefined, row: undefined, column: undefined };
-
-/** @param {Stages} stages @returns {[name: string, formula: string, words: string][]} */
-function describeSteps(stages) {
-  const [d, closed] = [stages.query.length, stages.allowed.filter((open) => !open).length];
-  const scaled = stages.scale !== null && stages.scale !== 1;
-  const moved = stages.biased.some((score, i) => Math.abs(score - stages.scores[i]) > 1e-6);
-  return [
-    ["Score", stages.outer ? "w · tanh(W q + U k + b)" : stages.score === "bilinear" ? "qᵀ W k" : "q · k",
-      stages.outer ? "Query and key are added, passed through tanh and weighted by w: one score per key."
-        : stages.score === "bilinear" ? "The query is multiplied by a matrix W and then by each key: one score per key."
-          : "The query is multiplied with each key, feature by feature, and summed: one score per key."],
-    ["Scale", scaled ? scaling(stages) : "× 1", (scaled ? `Sums over ${d} features grow with √${d}, which would saturate the softmax. Dividing by it prevents that.` : "This score is not scaled.") + (moved ? " A position bias is added." : "")],
-    ["Mask", "allowed?", closed ? `${closed} of ${stages.allowed.length} keys are masked and drop out here.` : "Nothing is masked here: every key is allowed."],
-    [stages.normalize === "softmax" ? "Softmax" : stages.normalize, stages.normalize === "softmax" ? "eˢ ÷ Σ eˢ" : stages.normalize, "The scores become weights, which are never negative and sum to 1."],
-    ["Sum", "Σ weight · value", "Each value is multiplied by its weight. The sum of them is the output."],
-  ];
-}
-
-/** @param {number} value @returns {string} to three digits behind the point at most */
-function formatNumber(value) {
-  return exact(Number(value.toFixed(3)));
-}
-
-/** @param {Stages} stages @returns {string} what scores are scaled by; nothing where they are not */
-function scaling({ scale, query }) {
-  if (scale === null || scale === 1) return "";
-  return Math.abs(scale - query.length ** -0.5) < 1e-6 ? `÷ √${query.length}` : `× ${formatNumber(scale)}`;
-}
-
-/** @param {number} weight */
-function weightBar(weight) {
-  const shade = palette();
-  const level = Math.round(255 * Math.sqrt(Math.min(1, weight)));
-  const node = make("span", { className: "rg-weight", textContent: formatWeight(weight, 3) });
-  node.style.background = shade.css[level];
-  node.style.color = shade.ink[level];
-  return node;
-}
-
-/** @param {number[]} values @param {number} largest @param {string} label @param {number} share how much of it is taken */
-function vector(values, largest, label, share) {
-  const few = values.length <= FEW;
-  const node = make("span", { className: few ? "rg-vector" : "rg-vector many", role: "img", "aria-label": `${label}: ${values.slice(0, 8).map(formatNumber).join(", ")}${values.length > 8 ? "…" : ""}`, title: label });
-  node.append(...values.map((value) => {
-    const taken = value * share;
-    const colours = palette(taken < 0);
-    const level = Math.min(255, Math.round((255 * Math.abs(taken)) / largest));
-    const cell = make("span", few ? { textContent: String(Number(value.toFixed(2))).replace("-", "−") } : {});
-    cell.style.background = colours.css[level];
-    cell.style.color = colours.ink[level];
-    return cell;
-  }));
-  return node;
-}
 
 define("rg-screen-steps", StepsScreen);
