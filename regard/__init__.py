@@ -10,11 +10,22 @@ from regard.lazy_imports import export_lazily
 if TYPE_CHECKING:
     from regard.attention import attend, explain_path, steps
     from regard.check import check
+    from regard.compare import compare
     from regard.inference import Run
     from regard.trace import Look
 
 __version__ = "0.1.0"
-__all__ = ["Look", "RegardError", "attend", "check", "explain_path", "load", "steps", "train"]
+__all__ = [
+    "Look",
+    "RegardError",
+    "attend",
+    "check",
+    "compare",
+    "explain_path",
+    "load",
+    "steps",
+    "train",
+]
 
 export_lazily(
     __name__,
@@ -23,6 +34,7 @@ export_lazily(
         "attend": "regard.attention:attend",
         "attention": "regard.attention",
         "check": "regard.check:check",
+        "compare": "regard.compare:compare",
         "explain_path": "regard.attention:explain_path",
         "steps": "regard.attention:steps",
         "trace": "regard.trace",

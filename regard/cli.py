@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": "regard.commands.demo",
     "train": "regard.commands.train",
     "evaluate": "regard.commands.evaluate",
+    "compare": "regard.commands.compare",
     "predict": "regard.commands.predict",
     "generate": "regard.commands.generate",
     "score": "regard.commands.score",

@@ -32,6 +32,7 @@ SLOW = (
     "commands/test_demo.py",
     "commands/test_predict.py",
     "commands/test_run_management.py",
+    "compare/test_comparison.py",
     "inference",
     "layers/test_checked.py",
     "models/test_configs.py",

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.metrics import Measurement
+from regard.metrics import Measurement, Tally
 from regard.tasks.prediction import Prediction
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -45,6 +45,8 @@ class Evaluation:
     """The main metric by length of the input."""
     lines: tuple[dict[str, Any], ...]
     """One record per example, for the file of the evaluation."""
+    tally: Tally | None = None
+    """The statistics of the main metric, one row per example, for paired comparisons."""
 
     @property
     def figure_of_merit(self) -> float:

@@ -144,6 +144,7 @@ class Algorithm:
                 for bucket, value in by_length(exact, sizes, self._edges()).items()
             },
             lines=lines,
+            tally=exact,
         )
 
     def predict(self, model: AlgorithmModel, texts: Sequence[str]) -> list[Prediction]:

@@ -180,6 +180,7 @@ class Classification:
                 {"text": text, "label": expected, "predicted": output}
                 for text, (expected, output) in zip(texts, pairs, strict=True)
             ),
+            tally=tallies[main],
         )
 
     def predict(self, model: Classifier, texts: Sequence[str | np.ndarray]) -> list[Prediction]:

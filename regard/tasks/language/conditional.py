@@ -162,6 +162,7 @@ class Conditional:
                 {"condition": condition, "text": text, "log_probability": -float(loss)}
                 for condition, text, loss in zip(shown, texts, losses, strict=True)
             ),
+            tally=tallies["perplexity_per_word"],
         )
 
     @torch.no_grad()

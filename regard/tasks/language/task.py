@@ -141,6 +141,7 @@ class Language:
             samples=(Sample(prompt, lines[0], self.tokenizer.decode(continuation.output)),),
             by_length={},
             lines=(),
+            tally=tallies["perplexity_per_word"],
         )
 
     def predict(

@@ -173,6 +173,7 @@ class Tagging:
                 {"words": words, "tags": list(tags), "predicted": list(output)}
                 for words, tags, output in zip(shown, gold, predicted, strict=True)
             ),
+            tally=tallies[main],
         )
 
     def predict(self, model: Tagger, texts: Sequence[str | np.ndarray]) -> list[Prediction]:

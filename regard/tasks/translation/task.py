@@ -146,6 +146,7 @@ class Translation:
                 {"source": pair.source, "reference": pair.target, "translation": text}
                 for pair, text in zip(examples, texts, strict=True)
             ),
+            tally=metric,
         )
 
     def predict(

@@ -1,0 +1,141 @@
+"""Intervals and tests of metrics over random seeds *and* test sentences.
+
+A system is trained with S seeds and evaluated on the same N sentences each time. Its mean metric
+varies for two reasons, and both count:
+
+    V = s² / S + J
+
+s² is the variance of the metric over seeds, J the variance of the mean over seeds when the
+sentences are resampled (bootstrap). The difference of two systems has
+
+    V = s₁² / S₁ + s₂² / S₂ + J₁₂
+
+where J₁₂ resamples the same sentences for both: a *paired* bootstrap (Koehn 2004,
+https://aclanthology.org/W04-3250). The difference divided by √V is compared with Student's
+distribution, whose degrees of freedom are those of Welch and Satterthwaite (Welch 1947,
+https://doi.org/10.1093/biomet/34.1-2.28). As s² contains a part of the noise of the sentences,
+the test is rather too careful than too bold. Several tests at once are corrected after Holm (1979).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isfinite, nan, sqrt
+
+import numpy as np
+from jaxtyping import Float
+
+from regard.metrics.intervals import incomplete_beta, student_quantile
+
+CONFIDENCE = 0.95
+POWER = 0.8
+"""How often a difference of the size that a test claims to see is found."""
+
+
+@dataclass(frozen=True)
+class SystemValues:
+    """The metric of one system: one value per seed, and values on resampled test sentences."""
+
+    values: Float[np.ndarray, " s"]
+    resampled: Float[np.ndarray, "s r"]
+    """Row by seed, column by resample; the same column is the same resample in every system."""
+    least_error: float = 0.0
+    """A standard error that the sentences cannot be below, for metrics that do not vary: a system
+    that gets all 20 sentences right is not perfect for sure."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its interval."""
+
+    value: float
+    low: float
+    high: float
+    seed_error: float
+    """Standard error of the mean that is due to seeds; NaN with one seed."""
+    sentence_error: float
+    """Standard error of the mean that is due to the choice of test sentences."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of two systems, first minus second."""
+
+    value: float
+    low: float
+    high: float
+    p_value: float
+    detectable: float
+    """The smallest true difference that this test finds four times out of five."""
+
+
+def estimate(system: SystemValues, confidence: float = CONFIDENCE) -> Estimate:
+    """The mean over seeds, with an interval over seeds and sentences."""
+    mean, seeds = float(system.values.mean()), _seed_variance(system.values)
+    sentences = max(_resample_variance(system.resampled.mean(0)), system.least_error**2)
+    low, high = nan, nan
+    if isfinite(mean):
+        degrees = _degrees([(seeds, len(system.values) - 1)], sentences)
+        margin = student_quantile((1 + confidence) / 2, degrees) * sqrt(seeds + sentences)
+        low, high = mean - margin, mean + margin
+    seed_error = sqrt(seeds) if len(system.values) > 1 else nan
+    return Estimate(mean, low, high, seed_error, sqrt(sentences))
+
+
+def paired_difference(
+    first: SystemValues, second: SystemValues, confidence: float = CONFIDENCE
+) -> Difference:
+    """The difference of two systems on the same sentences, with its interval and p-value."""
+    difference = float(first.values.mean() - second.values.mean())
+    if first.resampled.shape[1] != second.resampled.shape[1]:
+        raise ValueError("a paired test needs the same resamples of the same sentences")
+    parts = [(_seed_variance(one.values), len(one.values) - 1) for one in (first, second)]
+    sentences = _resample_variance(first.resampled.mean(0) - second.resampled.mean(0))
+    variance = sum(part for part, _ in parts) + sentences
+    if not isfinite(difference):
+        return Difference(difference, nan, nan, nan, nan)
+    if variance <= 1e-24 * max(1.0, abs(difference)) ** 2:
+        p_value = 1.0 if abs(difference) < 1e-12 else 0.0
+        return Difference(difference, difference, difference, p_value, 0.0)
+    error, degrees = sqrt(variance), _degrees(parts, sentences)
+    critical = student_quantile((1 + confidence) / 2, degrees)
+    statistic = difference / error
+    p_value = incomplete_beta(degrees / 2, 0.5, degrees / (degrees + statistic**2))
+    return Difference(
+        difference,
+        difference - critical * error,
+        difference + critical * error,
+        p_value,
+        (critical + student_quantile(POWER, degrees)) * error,
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected for their number (Holm 1979); undefined ones stay so and do not count.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    known = sorted((p, i) for i, p in enumerate(p_values) if isfinite(p))
+    adjusted, largest = [nan] * len(p_values), 0.0
+    for rank, (p, i) in enumerate(known):
+        largest = max(largest, min(1.0, p * (len(known) - rank)))
+        adjusted[i] = largest
+    return adjusted
+
+
+def _seed_variance(values: Float[np.ndarray, " s"]) -> float:
+    """The squared standard error of the mean over seeds; 0 with one seed, which shows none."""
+    return float(values.var(ddof=1) / len(values)) if len(values) > 1 else 0.0
+
+
+def _resample_variance(values: Float[np.ndarray, " r"]) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.var(ddof=1)) if len(finite) > 1 else 0.0
+
+
+def _degrees(parts: Sequence[tuple[float, int]], exact: float) -> int:
+    """Degrees of freedom of a sum of variances; the part from the sentences has many."""
+    total = exact + sum(part for part, _ in parts)
+    uncertain = sum(part**2 / degrees for part, degrees in parts if degrees > 0)
+    degrees = total**2 / uncertain if uncertain > 0 else inf
+    return max(1, int(min(degrees, 1e6)))

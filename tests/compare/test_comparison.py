@@ -1,0 +1,234 @@
+"""A comparison from its data to its reports; it resumes, and a failure does not end it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import regard
+from regard.cli import main
+from regard.compare.cell_worker import RESAMPLES, resampled_values, run_cell
+from regard.compare.comparison_folder import ComparisonFolder, failure
+from regard.compare.comparison_result import make_result
+from regard.compare.equal_parameters import Sizes, equal_widths
+from regard.errors import RegardError
+from regard.metrics import accuracy, metric_value
+
+OPTIONS = {"width": 8, "batch_tokens": 200, "budget": "steps=3", "seeds": 2}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "texts.tsv"
+    lines = [f"the {w} film {i} {w}\t{w}" for i in range(60) for w in ("good", "bad")]
+    path.write_text("text\tlabel\n" + "\n".join(lines) + "\n", "utf-8")
+    return str(path)
+
+
+class InThisProcess:
+    """Trains cells here, which costs no start of processes, and can fail on purpose."""
+
+    def __init__(self, fails=()):
+        self.fails, self.trained = fails, []
+
+    def __call__(self, folder, cells, finished):
+        for cell in cells:
+            self.trained.append(cell.label)
+            if cell.label in self.fails:
+                record = failure(cell.label, "no memory left")
+                folder.write(folder.record(cell.name), record)
+            else:
+                record = run_cell(folder, cell.name)
+            finished(cell, record)
+
+
+def test_from_data_to_reports(tmp_path, data, capsys):
+    lines, train = [], InThisProcess(fails=["pooling sum, seed 2"])
+    arguments = {"data": data, "vary": {"pooling": ["sum", "mean"]}, "out": tmp_path / "c"}
+    arguments |= {"log": lines.append, **OPTIONS}
+    first = regard.compare("classify", **arguments, run_cells=train)
+    assert len(train.trained) == 4
+    assert lines[0].startswith("no --test: the data was split")
+    assert any("4 trainings of 2 systems" in line and "of training" in line for line in lines)
+    assert first.failed == {"pooling sum, seed 2": "no memory left"}
+    assert "1 trainings failed" in first.verdict
+    assert {one.label: one.seeds for one in first.systems} == {"pooling sum": 1, "pooling mean": 2}
+
+    again = InThisProcess()  # what failed is tried again, what is done is not
+    result = regard.compare("classify", **arguments, run_cells=again)
+    assert again.trained == ["pooling sum, seed 2"]
+    assert not result.failed
+    more = InThisProcess()  # more seeds extend a comparison
+    regard.compare("classify", **(arguments | {"seeds": 3}), run_cells=more)
+    assert [label[-6:] for label in more.trained] == ["seed 3", "seed 3"]
+
+    with pytest.raises(RegardError, match="holds another comparison"):
+        regard.compare("classify", **(arguments | {"vary": {"pooling": ["sum", "max"]}}))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").touch()
+    with pytest.raises(RegardError, match="already contains other files"):
+        regard.compare("classify", **(arguments | {"out": tmp_path / "other"}))
+
+    row = result.table[0]
+    assert set(row) >= {"system", "accuracy", "low", "high", "parameters", "peak_memory_mb"}
+    assert row["low"] <= row["accuracy"] <= row["high"]
+    html = (tmp_path / "c/report.html").read_text("utf-8")
+    assert result.systems[0].label in html
+    assert "<script" not in html
+    assert "| pooling" in (tmp_path / "c/report.md").read_text("utf-8")
+    record = json.loads((tmp_path / "c/report.json").read_text("utf-8"))
+    assert len(record["pairs"]) == 1
+    assert ElementTree.fromstring(result.plot().svg).tag.endswith("svg")
+    assert result.verdict in repr(result)
+    assert "<table>" in result._repr_html_()
+
+
+def test_the_same_test_sentences_for_all_and_none_of_them_in_training(tmp_path, data):
+    folder = ComparisonFolder(tmp_path / "c")
+    options = OPTIONS | {"seeds": 1}
+    regard.compare(
+        "classify",
+        data,
+        vary={"pooling": ["sum", "mean"]},
+        out=folder.path,
+        run_cells=InThisProcess(),
+        **options,
+    )
+    texts = {
+        path.stem: {json.loads(line)["text"] for line in path.read_text("utf-8").splitlines()}
+        for path in folder.data.iterdir()
+    }
+    assert {*texts} == {"train", "valid", "test"}
+    assert not texts["test"] & (texts["train"] | texts["valid"])
+    jobs = [folder.read(path) for path in folder.path.glob("cells/*.job.json")]
+    assert len({tuple(job["test"]) for job in jobs}) == 1
+
+
+def test_resampled_values_are_those_of_resampled_sentences():
+    tally = accuracy(["a", "b", "b", "a", "a"], ["a", "b", "a", "a", "b"])
+    values = resampled_values(tally)
+    assert len(values) == RESAMPLES
+    assert set(np.round(5 * np.array(values), 9)) <= {0, 1, 2, 3, 4, 5}
+    assert np.mean(values) == pytest.approx(metric_value(tally), abs=0.03)
+
+
+def test_equal_parameters(tmp_path, data):
+    result = regard.compare(
+        "classify",
+        data,
+        vary={"encoder": ["recurrent", "none"], "pooling": ["sum", "weighted"]},
+        equal="parameters",
+        out=tmp_path / "c",
+        run_cells=InThisProcess(),
+        **(OPTIONS | {"seeds": 1, "width": 24, "budget": "steps=1"}),
+    )
+    sizes = [one.parameters for one in result.systems]
+    assert len(sizes) == 4
+    assert max(sizes) <= 1.01 * min(sizes)
+
+
+def test_widths_that_cannot_be_equal():
+    every = Sizes(range(10, 40), lambda width: True, lambda width: width * width)
+    large = Sizes(range(10, 20), lambda width: True, lambda width: 10**6 * width)
+    assert equal_widths([every, large], 20) is None
+    even = Sizes(range(10, 40), lambda width: width % 2 == 0, lambda width: width * width)
+    assert equal_widths([every, even], 21) == [20, 20]
+    assert equal_widths([even, every], 21) == [20, 20]
+
+
+def records(values, spread=0.01, higher=True):
+    """Records of one system whose metric is known."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, spread, RESAMPLES)
+    return [
+        {
+            "label": "x",
+            "metric": {"name": "accuracy", "value": v, "low": v, "high": v, "unit": "share"},
+            "higher": higher,
+            "examples": 100,
+            "resampled": list(v + noise),
+            "by_length": {},
+            "parameters": 10,
+        }
+        for v in values
+    ]
+
+
+def result(**systems):
+    return make_result(systems, task="t", budget="1 epochs", impossible={})
+
+
+def test_the_verdict_claims_no_more_than_the_test_shows():
+    clear = result(a=records([0.9, 0.91, 0.9]), b=records([0.7, 0.71, 0.72]))
+    assert clear.verdict.startswith("a is better than b (accuracy, 1 epochs each, 100 test ex")
+    equal = result(a=records([0.9, 0.8, 0.85]), b=records([0.84, 0.9, 0.8]))
+    assert equal.verdict.startswith("No difference that this test can see")
+    assert "a true difference of about" in equal.verdict
+    mixed = result(
+        a=records([0.9, 0.91, 0.9]), b=records([0.9, 0.9, 0.91]), c=records([0.5, 0.51, 0.5])
+    )
+    assert "is better than c" in mixed.verdict
+    assert "there is no difference that this test can see" in mixed.verdict
+    assert "With one seed" in result(a=records([0.9]), b=records([0.7])).verdict
+    assert "nothing to compare" in result(a=records([0.9])).verdict
+    lower = result(a=records([3.0, 3.1], higher=False), b=records([2.0, 2.1], higher=False))
+    assert lower.systems[0].label == "b"
+    with pytest.raises(RegardError, match="all trainings failed: no disk"):
+        result(a=[failure("a, seed 1", "no disk")])
+
+
+def test_mistakes_on_the_command_line(capsys):
+    assert main(["compare", "classify", "--vary", "poling=sum,mean"]) == 2
+    assert "did you mean 'pooling'?" in capsys.readouterr().err
+    assert main(["compare", "classify", "--vary", "pooling=sum,mean", "--budget", "soon"]) == 2
+    assert "--budget: expected a time" in capsys.readouterr().err
+    words = ["compare", "classify", "--vary", "pooling=sum,mean", "--ray-address", "a:1"]
+    assert main(words) == 2
+    assert "--ray-address: needs --on ray" in capsys.readouterr().err
+
+
+def test_killed_and_resumed(tmp_path, data):
+    """kill -9 ends a comparison; the same command finishes it and repeats nothing."""
+    words = f"compare classify --data {data} --vary pooling=sum,mean --width 8 --seeds 1 --jobs 1"
+    command = [sys.executable, "-m", "regard", *words.split(), "--budget", "steps=3"]
+    command += ["--out", str(tmp_path / "c")]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    started = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    done = []
+    while not done and time.monotonic() < deadline and started.poll() is None:
+        time.sleep(0.05)
+        done = [p for p in (tmp_path / "c/cells").glob("*.json") if "job" not in p.name]
+    started.send_signal(signal.SIGKILL)
+    started.communicate()
+    assert len(done) == 1
+    before = done[0].stat().st_mtime_ns
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+    assert ended.returncode == 0, ended.stderr
+    assert "1 of 2 trainings are done" in ended.stderr or "2 of 2" in ended.stderr
+    assert done[0].stat().st_mtime_ns == before
+    assert "pooling mean" in ended.stdout
+
+
+def test_on_ray_the_numbers_are_the_same(tmp_path, data):
+    pytest.importorskip("ray", reason="needs regard[ray]")
+    arguments = {"data": data, "vary": {"pooling": ["sum", "mean"]}, **OPTIONS}
+    here = regard.compare("classify", **arguments, out=tmp_path / "a", run_cells=InThisProcess())
+    there = regard.compare("classify", **arguments, out=tmp_path / "b", on="ray")
+    values = [
+        {one.label: (one.estimate.value, one.parameters) for one in found.systems}
+        for found in (here, there)
+    ]
+    assert values[0] == values[1]
+
+
+def test_ray_must_be_installed(tmp_path, data, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(RegardError, match=r"pip install 'regard\[ray\]'"):
+        regard.compare("classify", data, vary={"pooling": ["sum", "mean"]}, on="ray")
