@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "regard.commands.train",
     "evaluate": "regard.commands.evaluate",
     "compare": "regard.commands.compare",
+    "experiment": "regard.commands.experiment",
     "predict": "regard.commands.predict",
     "generate": "regard.commands.generate",
     "score": "regard.commands.score",

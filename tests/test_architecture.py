@@ -40,6 +40,7 @@ TASK_NAMES_ELSEWHERE = {
     "__init__.py": "the docstring of `train` lists the built-in tasks",
     "serve/api/libretranslate.py": "speaks the protocol of a translation service",
     "models": "a config says which model it builds",
+    "experiments": "an experiment says which task it trains",
 }
 """Files, or folders, that may name a task outside `tasks/`, with the reason."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from regard.show.colours import INK, QUIET
 from regard.show.curves import ticks
-from regard.show.svg_frame import COLUMN_WIDTH, label_width, svg_document, svg_text
+from regard.show.svg_frame import COLUMN_WIDTH, Number, label_width, svg_document, svg_text
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#15181e", "#7f3c8d")
 """Of the series in their order; colour-blind readers can tell the first six apart (Okabe, Ito)."""
@@ -20,10 +20,10 @@ class Series:
     """Points that a line joins, with an optional interval around each."""
 
     name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
+    x: Sequence[Number]
+    y: Sequence[Number]
+    low: Sequence[Number] = ()
+    high: Sequence[Number] = ()
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Bar:
     """A value with its interval, for `interval_chart`."""
 
     name: str
-    value: float
-    low: float
-    high: float
+    value: Number
+    low: Number
+    high: Number
 
 
 @dataclass(frozen=True)
@@ -95,20 +95,20 @@ def interval_chart(title: str, bars: Sequence[Bar], axis: str) -> str:
 class _Scale:
     """Places of numbers along an axis; values without a logarithm have no place on a log axis."""
 
-    def __init__(self, values: Iterable[float], axis: Axis, start: float, end: float) -> None:
+    def __init__(self, values: Iterable[Number], axis: Axis, start: Number, end: Number) -> None:
         self.axis, self.start, self.end = axis, start, end
         finite = [self._number(value) for value in values if self.has(value)] or [0.0, 1.0]
         low, high = min(finite), max(finite)
         room = 0.05 * (high - low) or 0.5 * abs(high) or 1.0
         self.low, self.high = low - room, high + room
 
-    def has(self, value: float) -> bool:
+    def has(self, value: Number) -> bool:
         return math.isfinite(value) and (value > 0 or not self.axis.log)
 
-    def _number(self, value: float) -> float:
+    def _number(self, value: Number) -> float:
         return math.log10(value) if self.axis.log else float(value)
 
-    def __call__(self, value: float) -> float:
+    def __call__(self, value: Number) -> float:
         share = (self._number(value) - self.low) / (self.high - self.low)
         return self.start + (self.end - self.start) * share
 
@@ -125,7 +125,7 @@ class _Scale:
         return [(v, f"{v:g}") for v in values if self.low <= math.log10(v) <= self.high]
 
 
-def _frame(across: _Scale, up: _Scale, bottom: float) -> list[str]:
+def _frame(across: _Scale, up: _Scale, bottom: Number) -> list[str]:
     parts = []
     for value, label in up.ticks():
         y = up(value)

@@ -1,0 +1,101 @@
+"""`regard experiment`: put a claim about attention to the test."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError, unknown
+
+
+def add(commands: Any, arguments: Sequence[str] | None) -> None:
+    """Add `experiment`."""
+    parser = commands.add_parser(
+        "experiment",
+        help="put a claim about attention to the test",
+        description="Run an experiment on built-in data: numbers with intervals over seeds, "
+        "pictures, and whether the claim held.",
+        examples=(
+            "regard experiment --list",
+            "regard experiment permutation",
+            "regard experiment all --out experiments",
+        ),
+    )
+    parser.add_argument("name", nargs="?", help="the experiment, or all")
+    parser.add_argument("--list", action="store_true", help="list the experiments and exit")
+    parser.add_argument(
+        "--size",
+        choices=("tiny", "default", "large"),
+        default="default",
+        help="tiny takes seconds and shows little; large is the serious version "
+        "(default: default, at most 3 minutes)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("experiments"),
+        metavar="FOLDER",
+        help="results go into a folder of the experiment's name in it (default: experiments)",
+    )
+    parser.set_defaults(run=_experiment, parser=parser)
+
+
+def _experiment(chosen: argparse.Namespace) -> int:
+    from regard.experiments.experiment_table import EXPERIMENTS
+
+    if chosen.list:
+        _list()
+        return 0
+    if chosen.name is None:
+        raise RegardError("name an experiment, or all; `regard experiment --list` shows them")
+    if chosen.name != "all" and chosen.name not in EXPERIMENTS:
+        raise RegardError(unknown("experiment", chosen.name, [*EXPERIMENTS, "all"]))
+    if chosen.name != "all":
+        _run(chosen.name, chosen.out, chosen.size)
+        return 0
+    return _run_all(chosen.out, chosen.size)
+
+
+def _list() -> None:
+    from regard.experiments.experiment_table import EXPERIMENTS
+    from regard.show.report_page import Table, terminal_table
+
+    rows = [[e.name, f"{e.minutes:g}", e.row, e.claim] for e in EXPERIMENTS.values()]
+    lines = terminal_table(Table(["experiment", "minutes", "rows"], [row[:3] for row in rows]))
+    claims = ["claim", *(row[3] for row in rows)]
+    pairs = zip(lines.split("\n"), claims, strict=True)
+    width = max(map(len, lines.split("\n")))
+    print("\n".join(f"{line:{width}}  {claim}" for line, claim in pairs))
+
+
+def _run(name: str, out: Path, size: str) -> Any:
+    from regard.experiments.experiment_results import numbers_table, run_experiment, verdict
+    from regard.experiments.experiment_table import EXPERIMENTS
+    from regard.show.report_page import terminal_table
+
+    experiment = EXPERIMENTS.row(name)
+    print(f"{name}: {experiment.claim} ({experiment.source})", flush=True)
+    finding = run_experiment(name, out / name, size)  # type: ignore[arg-type]
+    print(terminal_table(numbers_table(finding.numbers)))
+    print(verdict(finding))
+    print(f"saved in {out / name}", file=sys.stderr, flush=True)
+    return finding
+
+
+def _run_all(out: Path, size: str) -> int:
+    from regard.atomic_files import write_text
+    from regard.experiments.experiment_results import report_all
+    from regard.experiments.experiment_table import EXPERIMENTS
+
+    found, failed = [], dict[str, str]()
+    for name, experiment in EXPERIMENTS.items():
+        try:
+            found.append((experiment, _run(name, out, size)))
+        except (RegardError, ValueError, RuntimeError) as error:
+            failed[name] = " ".join(str(error).split())
+            print(f"{name} could not be run: {failed[name]}", file=sys.stderr)
+        print(flush=True)
+    write_text(out / "report.html", report_all(found, failed))
+    print(f"saved in {out / 'report.html'}", file=sys.stderr)
+    return 1 if failed else 0

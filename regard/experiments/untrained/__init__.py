@@ -1,0 +1,1 @@
+"""Experiments on mechanisms: nothing is trained, or only a few vectors."""

@@ -1,0 +1,71 @@
+"""Every experiment runs at a tiny size and keeps its result; lists and reports show all."""
+
+import ast
+import json
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from regard.cli import main
+from regard.experiments import EXPERIMENTS, Finding
+from regard.experiments.experiment import Experiment, Measured, Setting, clearly_above, over_seeds
+from regard.experiments.experiment_results import report_all, run_experiment, verdict
+
+NAMES = list(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_runs_at_a_tiny_size(name, tmp_path):
+    finding = run_experiment(name, tmp_path / name, "tiny")
+    record = json.loads((tmp_path / name / "result.json").read_text("utf-8"))
+    assert record["held"] is finding.held
+    assert finding.numbers
+    assert finding.summary.endswith(".")
+    assert finding.pictures
+    for picture, svg in finding.pictures.items():
+        assert ElementTree.fromstring(svg).tag.endswith("svg")
+        assert (tmp_path / name / f"{picture}.svg").exists()
+    page = (tmp_path / name / "report.html").read_text("utf-8")
+    assert EXPERIMENTS[name].source in page.replace("&amp;", "&")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_one_readable_file(name):
+    path = Path(sys.modules[EXPERIMENTS[name].run.__module__].__file__)
+    text = path.read_text("utf-8")
+    assert len(text.splitlines()) <= 150
+    assert len((ast.get_docstring(ast.parse(text)) or "").splitlines()) >= 4
+    assert EXPERIMENTS[name].minutes <= 3
+
+
+def test_a_claim_that_fails_is_reported_as_failed():
+    failed = Finding(False, "it was not so.", {"x": over_seeds([1.0, 2.0])})
+    assert verdict(failed) == "The claim did not hold: it was not so."
+    experiment = Experiment("x", "It is so.", "nobody", "A1", 1, lambda setting: failed)
+    page = report_all([(experiment, failed)], {"y": "no memory"})
+    assert "did not hold" in page
+    assert "failed to run" in page
+
+
+def test_intervals_over_seeds():
+    measured = over_seeds([1.0, 2.0, 3.0])
+    assert (measured.mean, measured.n) == (2.0, 3)
+    assert measured.low == pytest.approx(2 - 4.302653 / 3**0.5)  # Student's t with two degrees
+    assert clearly_above(measured, -1)
+    assert not clearly_above(measured, 0)
+    assert clearly_above(Measured(1.0, float("nan"), float("nan"), 1), 0.5)
+    assert Setting("large", Path()).pick(1, 2, 3) == 3
+
+
+def test_the_command(capsys, tmp_path):
+    assert main(["experiment", "--list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in NAMES)
+    assert main(["experiment", "permutaton"]) == 2
+    assert "did you mean 'permutation'?" in capsys.readouterr().err
+    assert main(["experiment"]) == 2
+    assert "name an experiment" in capsys.readouterr().err
+    assert main(["experiment", "permutation", "--size", "tiny", "--out", str(tmp_path)]) == 0
+    assert "The claim held" in capsys.readouterr().out
