@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.commands.run_options import add_quiet
+from regard.commands.terminal.training_summary import executable, next_lines
 
 TEXT = "Paul will not photograph the boring book next week ."
 
@@ -56,8 +57,13 @@ def lines(out: Path, minutes: float) -> list[list[str]]:
 
 def _demo(chosen: argparse.Namespace) -> int:
     for words in lines(chosen.out, chosen.minutes):
+        if chosen.quiet and words[0] != "show" and words[0] != "data":
+            words = [*words, "--quiet"]
         print(f"\n$ regard {shlex.join(words)}", flush=True)
         if code := int(chosen.main(words)):
             return code
+    regard, runs = executable(), f"{chosen.out}/attention {chosen.out}/none"
     print(f"\nOpen {chosen.out / 'look.html'} in a browser: it needs no network.")
+    commands = (f"{regard} serve {runs}", f"{regard} predict {chosen.out}/attention")
+    print("\n".join(next_lines([*commands, f"{regard} train --help"])))
     return 0

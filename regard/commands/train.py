@@ -1,17 +1,20 @@
 """`regard train`: train a model, or resume its training."""
 
 import argparse
+import shlex
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.commands.run_options import add_quiet
 from regard.commands.terminal.display import Display
+from regard.commands.terminal.training_summary import closing_lines, executable
 from regard.errors import OptionError, RegardError
-from regard.options import add_options, as_toml, check_names, read_config
+from regard.number_format import format_value
+from regard.options import add_options, as_toml, check_names, read_config, whole_number
 
 if TYPE_CHECKING:
     from regard.tasks.registry import TaskSpec
@@ -54,6 +57,11 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         return
     from regard.tasks.registry import TASKS
 
+    after = [] if arguments is None else list(arguments[arguments.index("train") + 1 :])
+    if not after or after[0].startswith("-"):
+        _add_resuming(train)
+    if after and after[0].split("=")[0] == "--resume":
+        return
     tasks = train.add_subparsers(dest="task", required=True, metavar="task")
     wanted = [task for task in TASKS if arguments is None or task in arguments]
     if arguments is not None and wanted:
@@ -84,6 +92,12 @@ def _add_training(parser: argparse.ArgumentParser, task: str) -> None:
     group.add_argument(
         "--out", type=Path, metavar="FOLDER", help="the run folder (default: runs/TASK-DATE-NUMBER)"
     )
+    group.add_argument(
+        "--seeds",
+        type=whole_number(2, 1000),
+        metavar="INT",
+        help="train so many runs, FOLDER/seed-1 and so on, and print the mean of their metrics",
+    )
     common = dict.fromkeys(COMMON_OPTIONS, group)
     for config in (spec.data, spec.model, TrainingConfig):
         add_options(parser, config, spec.training_defaults, common=common)
@@ -96,10 +110,42 @@ def _add_training(parser: argparse.ArgumentParser, task: str) -> None:
     parser.set_defaults(run=_train, parser=parser)
 
 
+def _add_resuming(parser: argparse.ArgumentParser) -> None:
+    """Add `--resume RUN`, which takes the place of a task and its options."""
+    from regard.training.config import BUDGET_OPTIONS, TrainingConfig
+
+    group = parser.add_argument_group("Resuming a run")
+    group.add_argument(
+        "--resume",
+        type=Path,
+        metavar="RUN",
+        help="resume an interrupted run, or extend a finished one with a larger budget; takes the "
+        "place of the task and all other options",
+    )
+    skip = [field.name for field in fields(TrainingConfig) if field.name not in BUDGET_OPTIONS]
+    budget = dict.fromkeys(BUDGET_OPTIONS, group)
+    add_options(parser, TrainingConfig, {}, skip=skip, common=budget)
+    add_quiet(parser)
+    parser.set_defaults(run=_resume, parser=parser)
+
+
+def _resume(chosen: argparse.Namespace) -> int:
+    """Train in an existing run folder with its own options; a budget that is given replaces its."""
+    from regard.training.config import BUDGET_OPTIONS
+    from regard.training.run_folder import RunFolder
+
+    config = RunFolder(chosen.resume).config()
+    parts = [config.get(part) or {} for part in ("data", "model", "training")]
+    options = {name: value for part in parts for name, value in part.items()}
+    given = {name: getattr(chosen, name) for name in BUDGET_OPTIONS}
+    if any(value is not None for value in given.values()):
+        options |= given
+    return _train_one(chosen, config["task"], options, chosen.resume)
+
+
 def _train(chosen: argparse.Namespace) -> int:
     from regard.tasks.registry import TASKS
-    from regard.training.distributed import torchrun_processes
-    from regard.training.run import make_configs, train_run
+    from regard.training.run import make_configs, next_folder
 
     spec = TASKS[chosen.task]
     options = _given_options(chosen, spec)
@@ -107,23 +153,57 @@ def _train(chosen: argparse.Namespace) -> int:
         parts = dict(zip(("data", "model", "training"), make_configs(spec, options), strict=True))
         print(as_toml({name: asdict(part) for name, part in parts.items()}), end="")
         return 0
+    if chosen.seeds is None:
+        return _train_one(chosen, chosen.task, options, chosen.out)
+    first = make_configs(spec, options)[2].seed
+    return _train_seeds(chosen, options, chosen.out or next_folder(chosen.task), first)
+
+
+def _train_seeds(chosen: argparse.Namespace, options: dict[str, Any], out: Path, first: int) -> int:
+    """One run per seed, each of which resumes where it was; then their mean."""
+    from regard.training.seeds import seed_folders, summarize_seeds, write_seeds
+
+    folders = seed_folders(out, first, chosen.seeds)
+    for number, (seed, folder) in enumerate(folders.items(), 1):
+        chosen.display.line(f"seed {seed} ({number} of {len(folders)}): {folder}")
+        code = _train_one(chosen, chosen.task, options | {"seed": seed}, folder, summary=False)
+        if code:
+            chosen.display.line("runs of earlier seeds are kept: the same command continues")
+            return code
+    summary = summarize_seeds(list(folders.values()))
+    write_seeds(out, summary)
+    for name, value in summary.values.items():
+        print(f"{name:12}{summary.name} {format_value(value, summary.unit)}")
+    print(f"{'mean':12}{summary} over {len(folders)} seeds (95 % interval)")
+    return 0
+
+
+def _train_one(
+    chosen: argparse.Namespace,
+    task: str,
+    options: dict[str, Any],
+    out: Path | None,
+    *,
+    summary: bool = True,
+) -> int:
+    """Train or resume one run, and print what came of it."""
+    from regard.training.distributed import torchrun_processes
+    from regard.training.run import train_run
+
     processes = torchrun_processes()
-    if processes.several and chosen.out is None:
+    if processes.several and out is None:
         raise OptionError("out", "needed when several processes train one model")
     live: Display = chosen.display
+    live.started = False
     if not processes.first:
         live.quiet = True
     with _stop_signals(live) as signals:
         folder, position = train_run(
-            chosen.task,
-            options,
-            chosen.out,
-            report=live.progress,
-            log=live.line,
-            stop=lambda: bool(signals),
+            task, options, out, report=live.progress, log=live.line, stop=lambda: bool(signals)
         )
     if not position.done:
-        live.line(f"stopped; the same command with --out {folder.path} resumes the run")
+        again = f"{executable()} train --resume {shlex.quote(str(folder.path))}"
+        live.line(f"stopped at step {position.step:,}; to resume: {again}")
         # In distributed training the signal may have reached another process only.
         return 128 + (signals or [signal.SIGTERM])[0]
     if not live.started:
@@ -135,7 +215,10 @@ def _train(chosen: argparse.Namespace) -> int:
         from regard.inference.learning_curves import draw_curves
 
         live.line(draw_curves(folder.path))
-        print(folder.path)
+        if summary:
+            for line in closing_lines(folder.path, position):
+                live.line(line)
+            print(folder.path)
     return 0
 
 
@@ -160,6 +243,7 @@ def _given_options(chosen: argparse.Namespace, spec: "TaskSpec") -> dict[str, An
         "print_config",
         "quiet",
         "display",
+        "seeds",
     )
     names = vars(chosen).keys() - {*of_command, "print_config"}
     given = {name: getattr(chosen, name) for name in vars(chosen) if name in names}

@@ -44,13 +44,22 @@ class DataReport:
         sizes = ", ".join(f"{count:,} {split}" for split, count in self.sizes.items())
         tokens = ", ".join(f"{side} {count:,} tokens" for side, count in self.vocabularies.items())
         lines = [
-            f"data: {self.read}" + (f" ({sizes})" if sizes else ""),
-            *(f"columns: {columns}" for columns in self.columns),
-            *([f"labels: {self.label_summary()}"] if self.labels else []),
-            *([f"vocabulary: {tokens}"] if tokens else []),
-            *(f"note: {note}" for note in self.notes),
+            format_row("data", self.read + (f" ({sizes})" if sizes else "")),
+            *(format_row("columns", columns) for columns in self.columns),
+            *([format_row("labels", self.label_summary())] if self.labels else []),
+            *([format_row("vocabulary", tokens)] if tokens else []),
+            *(format_row("note", note) for note in self.notes),
         ]
         return "\n".join(lines)
+
+
+def format_row(name: str, text: str) -> str:
+    """A fact for people, in a column beside its name.
+
+    >>> format_row("data", "12 read")
+    'data        12 read'
+    """
+    return f"{name:12}{text}"
 
 
 def rank_labels(counts: Mapping[str, int]) -> dict[str, int]:

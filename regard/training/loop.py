@@ -41,9 +41,17 @@ from regard.training.metrics_log import (
     metrics_digest,
     verify_metrics,
 )
+from regard.training.opening_lines import model_line, plan_line
 from regard.training.prepared_data import identify_run
 from regard.training.run_folder import RunFolder
-from regard.training.state import Position, SavedState, combine_seeds, load_state, save_state
+from regard.training.state import (
+    Position,
+    SavedState,
+    combine_seeds,
+    load_state,
+    remove_older_states,
+    save_state,
+)
 from regard.training.tensor_files import load_weights, read_tensors, write_tensors
 from regard.training.validation_loss import validation_loss
 
@@ -119,6 +127,11 @@ def train(
             if changed := verify_metrics(folder, saved, state.metrics):
                 log(changed)
             drop_lines_after(folder, position)
+        if not position.done:
+            options = folder.config().get("model") or {}
+            log(model_line(options, sum(part.numel() for part in model.parameters())))
+            batches = len(task.plan(config.batch_tokens, config.seed, position.epoch))
+            log(plan_line(config, batches, torch.get_num_threads()))
         events = Events(folder, position, enabled=config.tensorboard and processes.first)
         loop = _Loop(
             task=task,
@@ -252,10 +265,10 @@ class _Loop:
                 self._average_checkpoints(position)
             position = replace(position, finished=True)
             self._save(position, carried)
-        elif self.processes.first:
-            # The run may have been killed after its last state was saved and before the
-            # checkpoints that only older states need were removed.
-            self._remove_checkpoints_except(self.referenced)
+        if self.processes.first:
+            # Extending a finished run needs its last state, and the checkpoints of that state.
+            remove_older_states(self.folder.state)
+            self._remove_checkpoints_except(set(position.kept))
         return position
 
     def _train_epoch(

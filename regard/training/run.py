@@ -57,7 +57,7 @@ def train_run(
     """
     spec = TASKS.row(task)
     data, model, training = make_configs(spec, options)
-    folder = RunFolder(Path(out) if out is not None else _next_folder(task))
+    folder = RunFolder(Path(out) if out is not None else next_folder(task))
     parts = {"data": asdict(data), "model": asdict(model), "training": asdict(training)}
     defaults = dict(zip(parts, map(asdict, make_configs(spec, {})), strict=True))
     if folder.packed.exists():
@@ -123,7 +123,8 @@ def _fingerprint(data: Any) -> str | None:
         return None
 
 
-def _next_folder(task: str) -> Path:
+def next_folder(task: str) -> Path:
+    """A run folder that does not exist yet."""
     for number in count(1):
         path = Path("runs") / f"{task}-{date.today().isoformat()}-{number}"
         if not path.exists():

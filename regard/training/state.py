@@ -129,6 +129,12 @@ def _make_latest(folder: Path) -> None:
         raise RegardError(f"{latest}: cannot be written ({error.strerror})") from error
 
 
+def remove_older_states(folder: Path) -> None:
+    """Remove the state before the latest one, which a finished run does not need."""
+    if (folder / LATEST).exists():
+        (folder / PREVIOUS).unlink(missing_ok=True)
+
+
 def load_state(
     folder: Path,
     model: nn.Module,

@@ -75,7 +75,7 @@ def test_chosen_columns_are_accepted_and_reported(name, columns, table, tmp_path
     told = capsys.readouterr().err
     assert f"text = column {columns[0]}, label = column {columns[1]} (no header)" in told
     if name == "three.tsv":
-        assert "labels: 2 (neg: 30, pos: 30)" in told
+        assert "labels      2 (neg: 30, pos: 30)" in told
     report = json.loads((tmp_path / "run" / "data" / "prepared.json").read_text())
     assert sum(report["sizes"].values()) == 2 * ROWS
 

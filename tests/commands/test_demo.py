@@ -20,7 +20,7 @@ def test_it_stops_at_the_first_failure(tmp_path: Path, capsys) -> None:
         given.append(list(words))
         return 2 if words[0] == "train" else 0
 
-    chosen = argparse.Namespace(out=tmp_path / "demo", minutes=0.1, main=main)
+    chosen = argparse.Namespace(out=tmp_path / "demo", minutes=0.1, main=main, quiet=False)
     assert demo._demo(chosen) == 2
     assert [words[0] for words in given] == ["data", "train"]
     assert "$ regard data make translation" in capsys.readouterr().out

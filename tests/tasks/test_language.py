@@ -31,7 +31,7 @@ def test_texts_are_written_from_a_label(model, tmp_path, capsys):
     data = write(tmp_path, "condition")
     options = ["--model", model, "--layers", "1", "--condition", "label", "--valid", *data]
     run = trained(tmp_path, data, *options, *LEARNT)
-    assert "labels: 2 (" in capsys.readouterr().err
+    assert "labels      2 (" in capsys.readouterr().err
     loaded = regard.load(run)
     for label, word in (("pos", "good"), ("neg", "bad")):
         for seed in range(3):

@@ -236,7 +236,7 @@ def test_a_killed_worker_is_started_again_and_the_run_ends_at_the_same_weights(r
         until(lambda: states(out) is not None, process)
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=300)
-    assert f"stopped; the same command with --out {out} resumes the run" in errors
+    assert f"train --resume {out}" in errors
     saved = states(out)
 
     with torchrun(*train, restarts=3) as process:

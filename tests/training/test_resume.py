@@ -128,9 +128,7 @@ def test_interrupted_from_the_keyboard_it_saves_and_says_how_to_resume(tmp_path)
     assert "Traceback" not in errors
     if process.returncode != 0:  # 0 if it had finished by then
         assert process.returncode == 130
-        assert errors.splitlines()[-1].endswith(
-            f"the same command with --out {out} resumes the run"
-        )
+        assert errors.splitlines()[-1].endswith(f"train --resume {out}")
     train_run("classify", {"data": data, **OPTIONS["classify"]}, out)
     assert_same(everything(out), expected)
 
@@ -293,4 +291,4 @@ def test_data_that_changed_is_reported_or_read_again(tmp_path):
         shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
     lines.clear()
     train_run("classify", options | {"steps": 4}, out, log=lines.append)
-    assert any(line.startswith("data: 31 read") for line in lines)
+    assert any(line.startswith("data        31 read") for line in lines)

@@ -1,0 +1,110 @@
+"""What training ends with: the best weights, why it stopped, what it left on disk, what is next."""
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.data.data_report import format_row
+from regard.number_format import format_count
+
+if TYPE_CHECKING:
+    from regard.training.state import Position
+    from regard.training.stored_runs.run_summary import RunSummary
+
+MAX_EXAMPLE = 60
+"""Characters of a text that is short enough for an example."""
+
+
+def closing_lines(folder: Path, position: "Position") -> list[str]:
+    """The summary of a run whose training is finished."""
+    from regard.training.stored_runs.run_packing import prune_run
+    from regard.training.stored_runs.run_summary import summarize_run
+
+    run = summarize_run(folder)
+    extending = sum(prune_run(folder, dry_run=True).values())
+    rows = [
+        ("best", _best(run)),
+        ("stopped", _why_stopped(run, position)),
+        ("kept", _kept(run)),
+        ("size", _size(run, extending)),
+    ]
+    lines = [format_row(name, text) for name, text in rows if text]
+    return [*lines, *next_lines(next_commands(run))]
+
+
+def next_lines(commands: list[str]) -> list[str]:
+    """Commands to type next, one per line."""
+    return [format_row("" if i else "next", command) for i, command in enumerate(commands)]
+
+
+def next_commands(run: "RunSummary") -> list[str]:
+    """What can be done with a run, as commands that work as they are."""
+    regard, path = executable(), shlex.quote(str(run.path))
+    text = _example(run.best or {})
+    show = [f"{regard} show {path} --text {shlex.quote(text)}"] if text else []
+    predict = f"{regard} predict {path}" + (f" {shlex.quote(text)}" if text else "")
+    return [*show, predict, f"{regard} serve {path}"]
+
+
+def executable() -> str:
+    """How the user can call this command: by its name, by its path, or through Python."""
+    script = Path(sys.executable).parent / "regard"
+    known = shutil.which("regard")
+    if known is not None and (not script.exists() or os.path.samefile(known, script)):
+        return "regard"
+    if not script.exists():
+        return f"{shlex.quote(sys.executable)} -m regard"
+    relative = os.path.relpath(script)
+    return shlex.quote(str(script) if relative.startswith("..") else relative)
+
+
+def _example(best: Any) -> str:
+    """A short text of the last validation."""
+    samples = best.get("samples")
+    given = [str(one.get("given", "")) for one in samples] if isinstance(samples, list) else []
+    short = [text for text in given if text.isprintable() and 0 < len(text) <= MAX_EXAMPLE]
+    return short[0] if short and not short[0].startswith("-") else ""
+
+
+def _best(run: "RunSummary") -> str:
+    line = run.best or {}
+    metric = run.metric(interval=True)
+    if not metric or "step" not in line:
+        return ""
+    loss = line.get("validation_loss")
+    at = "average" if "averaged" in line else f"step {format_count(line['step'])}"
+    return f"{at}: {metric}" + (f", validation loss {loss:.3f}" if loss is not None else "")
+
+
+def _kept(run: "RunSummary") -> str:
+    from regard.training.metrics_log import describe_weights
+
+    return describe_weights(run.best) if run.best is not None else ""
+
+
+def _why_stopped(run: "RunSummary", position: "Position") -> str:
+    training = run.config.get("training") or {}
+    reasons = {
+        "patience": f"{training.get('patience')} validations without improvement",
+        "epochs": "all epochs are done",
+        "steps": "all updates are done",
+        "minutes": "the time is up",
+    }
+    done = (
+        f"{format_count(position.step)} updates, epoch {position.epoch + 1}, "
+        f"{position.seconds / 60:.1f} minutes"
+    )
+    reason = reasons.get(position.ended, "")
+    return f"{reason} ({done})" if reason else done
+
+
+def _size(run: "RunSummary", extending: int) -> str:
+    from regard.training.stored_runs.model_card import format_size
+
+    path = shlex.quote(str(run.path))
+    rest = f", {format_size(extending)} of it only to extend the run" if extending else ""
+    cure = f" ({executable()} prune {path} frees that)" if extending else ""
+    return f"{format_size(run.size)}{rest}{cure}"

@@ -1,0 +1,52 @@
+"""What training begins with: the model and the plan, in the form of the lines about the data."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from regard.data.data_report import format_row
+from regard.number_format import format_count
+from regard.training.config import TrainingConfig
+
+MODEL_OPTIONS = (
+    "model", "encoder", "decoder", "cell", "attention", "pooling", "memory",
+    "width", "layers", "experts",
+)  # fmt: skip
+"""Options that say what a model is, where it has them."""
+
+
+def model_line(options: Mapping[str, Any], parameters: int) -> str:
+    """The number of parameters of a model and its main options.
+
+    >>> model_line({"width": 128, "encoder": "lstm", "experts": 0, "dropout": 0.1}, 1234567)
+    'model       1,234,567 parameters: encoder lstm, width 128'
+    """
+    chosen = [f"{name} {options[name]}" for name in MODEL_OPTIONS if options.get(name)]
+    described = f": {', '.join(chosen)}" if chosen else ""
+    return format_row("model", f"{format_count(parameters)} parameters{described}")
+
+
+def plan_line(config: TrainingConfig, batches: int, threads: int) -> str:
+    """How long the training lasts at most, and what it does at a time.
+
+    >>> plan_line(TrainingConfig(epochs=3), 250, 2)
+    'plan        3 epochs of 250 updates, batches of 4,096 tokens, 2 threads'
+    """
+    updates = -(-batches // config.accumulate)
+    each = _number(updates, "update")
+    limits = [
+        _number(config.epochs, "epoch") + f" of {each}" if config.epochs else "",
+        _number(config.steps, "update") if config.steps else "",
+        _number(config.minutes, "minute") if config.minutes else "",
+    ]
+    until = " or ".join(limit for limit in limits if limit) or "until nothing improves"
+    parts = [until, f"batches of {format_count(config.batch_tokens)} tokens"]
+    if not config.epochs:
+        parts.insert(1, f"epochs of {each}")
+    if config.accumulate > 1:
+        parts.append(f"{config.accumulate} per update")
+    return format_row("plan", ", ".join([*parts, _number(threads, "thread")]))
+
+
+def _number(count: int | float, what: str) -> str:
+    text = format_count(count) if isinstance(count, int) else f"{count:g}"
+    return f"{text} {what}{'s' * (count != 1)}"

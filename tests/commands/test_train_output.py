@@ -1,0 +1,118 @@
+"""What `regard train` prints: what it was given, what came of it, and what to type next."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from regard.cli import main, make_parser
+
+WORDS = {"good": "pos", "fine": "pos", "bad": "neg", "awful": "neg"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "reviews.tsv"
+    rows = [
+        f"the {thing} was {word}\t{label}" for thing in range(12) for word, label in WORDS.items()
+    ]
+    path.write_text("\n".join(["text\tlabel", *rows]) + "\n", "utf-8")
+    return path
+
+
+def train(data: Path, out: Path, *options: str) -> int:
+    small = ["--width", "8", "--batch-tokens", "256", "--evaluate-every", "2"]
+    return main(["train", "classify", "--data", str(data), "--out", str(out), *small, *options])
+
+
+@pytest.fixture(scope="module")
+def run(data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "small"
+    assert train(data, out, "--steps", "4", "--quiet") == 0
+    return out
+
+
+def column(text: str) -> dict[str, str]:
+    """The facts of aligned lines by name."""
+    return {line[:12].strip(): line[12:] for line in text.splitlines() if line[11:12] == " "}
+
+
+def test_it_begins_with_aligned_facts_and_ends_with_a_summary(data, tmp_path, capsys):
+    out = tmp_path / "a run"
+    assert train(data, out, "--steps", "3") == 0
+    said = capsys.readouterr()
+    facts = column(said.err)
+    assert facts["data"].startswith("48 read")
+    assert facts["labels"] == "2 (neg: 24, pos: 24)"
+    assert "parameters: encoder recurrent" in facts["model"]
+    assert facts["plan"].startswith("3 updates, epochs of ")
+    assert "step 2: loss " in said.err
+    assert "(validation 0." in said.err
+    assert "accuracy" in facts["best"]
+    assert "validation loss 0." in facts["best"]
+    assert facts["stopped"].startswith("all updates are done (3 updates, epoch ")
+    assert facts["kept"].startswith("the ")
+    assert "only to extend the run" in facts["size"]
+    assert said.out == f"{out}\n"
+    for line in said.err.splitlines():  # the next commands are ones that can be typed
+        if shlex.quote(str(out)) in line[12:] and " prune " not in line:
+            words = shlex.split(line[12:])
+            typed = words[words.index("regard") + 1 :] if "regard" in words else words[1:]
+            assert make_parser(typed).parse_args(typed).command in ("show", "predict", "serve")
+
+
+def test_quiet_prints_the_folder_only(data, tmp_path, capsys):
+    assert train(data, tmp_path / "run", "--steps", "2", "--quiet") == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (f"{tmp_path / 'run'}\n", "")
+
+
+def test_a_finished_run_keeps_one_state(run):
+    assert [path.name for path in (run / "state").iterdir()] == ["latest.safetensors"]
+
+
+def test_resume_needs_no_other_options_and_takes_a_larger_budget(run, capsys):
+    assert main(["train", "--resume", str(run)]) == 0
+    assert "nothing to do: the run finished after 4 updates" in capsys.readouterr().err
+    assert main(["train", "--resume", str(run), "--minutes", "0.0000001"]) == 2
+    assert "already used up" in capsys.readouterr().err
+    assert main(["train", "--resume", str(run), "--steps", "6"]) == 0
+    assert "(6 updates, " in capsys.readouterr().err
+    assert json.loads((run / "config.json").read_text())["training"]["steps"] == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--resume", "nowhere"], "nowhere: no such run folder"),
+        (["--resume"], "--resume: expected a value"),
+        (["--resume", "x", "--width", "3"], "unknown option '--width'"),
+        ([], "the following arguments are required: task"),
+    ],
+)
+def test_mistakes_of_resume(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_several_seeds_give_runs_and_their_mean(data, tmp_path, capsys):
+    out = tmp_path / "seeds"
+    assert train(data, out, "--steps", "2", "--seeds", "2", "--seed", "7") == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in printed] == ["seed-7", "seed-8", "mean"]
+    assert "over 2 seeds (95 % interval)" in printed[-1]
+    summary = json.loads((out / "seeds.json").read_text())
+    first, second = summary["values"].values()
+    assert summary["mean"] == pytest.approx((first + second) / 2)
+    # Student's quantile for one degree of freedom is tan(0.475 π) = 12.706
+    margin = 12.7062 * abs(first - second) / 2
+    assert summary["high"] - summary["mean"] == pytest.approx(margin, rel=1e-4)
+    assert train(data, out, "--steps", "2", "--seeds", "2", "--seed", "7") == 0
+    assert capsys.readouterr().out.splitlines() == printed
+
+
+def test_several_seeds_are_no_run_of_their_own(data, run, capsys):
+    assert train(data, run, "--steps", "4", "--seeds", "2") == 2
+    assert "is itself a run" in capsys.readouterr().err
