@@ -8,6 +8,7 @@ from regard.corpora.built_in_corpus import (
 )
 from regard.errors import RegardError, unknown
 from regard.plugins import Table
+from regard.progress import track
 
 CORPORA: Table[BuiltInCorpus] = Table(
     "corpus",
@@ -59,6 +60,7 @@ def make_corpus(name: str, size: int | None = None, seed: int = 0, **options: st
     (100, 10, 10)
     """
     splits = CorpusSplits()
-    for split, example in sample_examples(name, size, seed, **options):
+    examples = sample_examples(name, size, seed, **options)
+    for split, example in track(examples, "making built-in data", unit="examples"):
         getattr(splits, split).append(example)
     return splits

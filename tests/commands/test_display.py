@@ -2,13 +2,14 @@
 
 import io
 import re
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 from regard.commands.terminal import display
 from regard.commands.terminal.display import Display
-from regard.progress import reporting, track
+from regard.progress import reporting, stage, track
 
 
 class Terminal(io.StringIO):
@@ -115,3 +116,26 @@ def test_without_a_budget_no_time_is_promised():
     shown.progress(progress(1, share=0.0))
     shown.close()
     assert "left" not in drawn(stream)
+
+
+def test_facts_are_folded_beside_their_names_on_a_narrow_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    stream, words = Terminal(), "one two three four five six seven eight nine"
+    shown = Display(stream)
+    shown.line(f"data        {words}")
+    shown.line(f"next        {words}")  # a command: the terminal wraps it, and it can be copied
+    folded, rest, command = stream.getvalue().splitlines()
+    assert (folded, rest) == (
+        "data        one two three four five six",
+        " " * 12 + "seven eight nine",
+    )
+    assert command == f"next        {words}"
+
+
+def test_a_stage_that_never_advances_is_shown_too():
+    stream = Terminal()
+    with reporting(Display(stream)), stage("learning the vocabulary"):
+        for timer in threading.enumerate():
+            if isinstance(timer, threading.Timer):
+                timer.join(10)
+    assert "learning the vocabulary" in drawn(stream)

@@ -56,7 +56,7 @@ def test_it_begins_with_aligned_facts_and_ends_with_a_summary(data, tmp_path, ca
     assert "only to extend the run" in facts["size"]
     assert said.out == f"{out}\n"
     for line in said.err.splitlines():  # the next commands are ones that can be typed
-        if shlex.quote(str(out)) in line[12:] and " prune " not in line:
+        if shlex.quote(str(out)) in line[12:]:
             words = shlex.split(line[12:])
             typed = words[words.index("regard") + 1 :] if "regard" in words else words[1:]
             assert make_parser(typed).parse_args(typed).command in ("show", "predict", "serve")

@@ -1,5 +1,9 @@
 """Progress on the terminal: bars that change, lines that stay, plain lines elsewhere."""
 
+import re
+import shutil
+import textwrap
+from threading import RLock, Timer
 from time import monotonic
 from typing import Any
 
@@ -37,12 +41,13 @@ class Display:
         """When each stage began, and when it was last shown."""
         self._tasks: dict[Stage, Any] = {}
         self._training = Stage("training", 1000)
+        self._lock = RLock()
 
     def line(self, text: str) -> None:
         """Print a line that stays; bars are drawn again below it."""
         if text and not self.quiet:
             self.close()
-            print(text, file=self.stream, flush=True)
+            print(_fold(text) if self.live else text, file=self.stream, flush=True)
 
     def __call__(self, stage: Stage) -> None:
         """Show a stage, if it takes long."""
@@ -55,6 +60,8 @@ class Display:
             self._remove(stage)
         elif stage not in self._times:
             self._times[stage] = (now, now)
+            if self.live:
+                self._draw_later(stage)
         elif self.live:
             if now - began >= DELAY and now - shown >= REFRESH:
                 self._times[stage] = (began, now)
@@ -107,13 +114,29 @@ class Display:
         for sample in evaluation.samples[:1]:
             self.line(f"  {sample.given[:70]} → {sample.predicted[:70]}")
 
+    def _draw_later(self, stage: Stage) -> None:
+        """Show a stage after the delay even if nothing of it is done by then."""
+
+        def draw() -> None:
+            with self._lock:
+                if stage in self._times and stage not in self._tasks:
+                    self._draw(stage, stage.label, _figures(stage, DELAY))
+
+        timer = Timer(DELAY, draw)
+        timer.daemon = True
+        timer.start()
+
     def _draw(self, stage: Stage, label: str, figures: str) -> None:
         """Show the bar of a stage; `rich` is imported when the first one is needed."""
+        with self._lock:
+            self._draw_locked(stage, label, figures)
+
+    def _draw_locked(self, stage: Stage, label: str, figures: str) -> None:
         if self._bars is None:
             self._bars = _make_bars(self.stream)
             self._bars.start()
         if stage not in self._tasks:
-            self._tasks[stage] = self._bars.add_task(label, figures=figures)
+            self._tasks[stage] = self._bars.add_task(label, total=stage.total, figures=figures)
         self._bars.update(
             self._tasks[stage],
             total=stage.total,
@@ -123,18 +146,20 @@ class Display:
         )
 
     def _remove(self, stage: Stage) -> None:
-        task = self._tasks.pop(stage, None)
-        if task is not None and self._bars is not None:
-            self._bars.remove_task(task)
-            if not self._tasks:
-                self.close()
+        with self._lock:
+            task = self._tasks.pop(stage, None)
+            if task is not None and self._bars is not None:
+                self._bars.remove_task(task)
+                if not self._tasks:
+                    self.close()
 
     def close(self) -> None:
         """Remove the bars; the next update of a stage shows them again."""
-        if self._bars is not None:
-            self._bars.stop()
-            self._bars = None
-        self._tasks.clear()
+        with self._lock:
+            if self._bars is not None:
+                self._bars.stop()
+                self._bars = None
+            self._tasks.clear()
 
 
 def _make_bars(stream: Any) -> Any:
@@ -160,10 +185,23 @@ def _make_bars(stream: Any) -> Any:
     )
 
 
+def _fold(text: str) -> str:
+    """A fact beside its name, folded to the width of the terminal; other lines as they are.
+
+    Commands stay whole, so that they can be copied.
+    """
+    width = shutil.get_terminal_size().columns
+    if not re.match(r"[a-z]+ {2,}\S", text) or text.startswith("next") or len(text) <= width:
+        return text
+    return textwrap.fill(
+        text, width, subsequent_indent=" " * 12, break_long_words=False, break_on_hyphens=False
+    )
+
+
 def _figures(stage: Stage, seconds: float) -> str:
     """How much of a stage is done, and how long the rest will take."""
     total = "" if stage.total is None else f" of {stage.total:,}"
-    count = f"{stage.done:,}{total} {stage.unit}".rstrip()
+    count = f"{stage.done:,}{total} {stage.unit}".rstrip() if stage.done or total else ""
     if not stage.total or not 0 < stage.done < stage.total:
         return count
     return f"{count}, {duration(seconds * (stage.total / stage.done - 1))}"

@@ -104,7 +104,5 @@ def _why_stopped(run: "RunSummary", position: "Position") -> str:
 def _size(run: "RunSummary", extending: int) -> str:
     from regard.training.stored_runs.model_card import format_size
 
-    path = shlex.quote(str(run.path))
     rest = f", {format_size(extending)} of it only to extend the run" if extending else ""
-    cure = f" ({executable()} prune {path} frees that)" if extending else ""
-    return f"{format_size(run.size)}{rest}{cure}"
+    return f"{format_size(run.size)}{rest}" + (" (`prune` frees that)" if extending else "")

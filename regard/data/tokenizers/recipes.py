@@ -15,6 +15,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 
 from regard.data.tokenizers.words import DIGIT, LETTER, MARK, UNSPACED
 from regard.errors import RegardError, unknown
+from regard.progress import stage
 
 SPECIAL = ("<pad>", "<unk>", "<bos>", "<eos>")
 PAD, UNK, BOS, EOS = range(4)
@@ -145,7 +146,8 @@ def train_tokenizer(
         trainer = trainers.UnigramTrainer(
             special_tokens=list(SPECIAL), unk_token=SPECIAL[UNK], max_piece_length=32, **common
         )
-    tokenizer.train_from_iterator(_check_not_blank(texts), trainer)
+    with stage(f"learning the {kind} vocabulary"):
+        tokenizer.train_from_iterator(_check_not_blank(texts), trainer)
     tokenizer = _make_deterministic(tokenizer)
     return tokenizer, tokenizer.get_vocab_size()
 

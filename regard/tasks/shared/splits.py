@@ -11,7 +11,7 @@ from regard.data.corpus import CHUNK, Corpus, Row, write_rows
 from regard.data.data_report import DataReport, rank_labels
 from regard.data.split import split_by_hash, split_key
 from regard.errors import OptionError, RegardError
-from regard.progress import stage
+from regard.progress import stage, track
 
 TRAIN, VALID = "train.arrow", "valid.arrow"
 E = TypeVar("E", bound=Example)
@@ -124,8 +124,8 @@ def make_splits(
 
         splits = make_corpus(corpus)
         return Splits(
-            lambda: iter(splits.train),  # type: ignore[arg-type]
-            lambda: iter(splits.valid),  # type: ignore[arg-type]
+            lambda: track(splits.train, "reading data", unit="examples"),  # type: ignore[arg-type]
+            lambda: track(splits.valid, "reading data", unit="examples"),  # type: ignore[arg-type]
             lambda: f"{len(splits.train):,} built-in examples",
         )
     first = _Reader(read, data, resolve(data.data))
