@@ -5,6 +5,7 @@ import { define, make } from "/page/elements.js";
 import { displayText } from "/page/token-text.js";
 import { ApiError } from "./api.js";
 import { icon } from "./icons.js";
+import { lookName } from "./look-names.js";
 
 /** @typedef {import("./app.js").Context} Context */
 /** @typedef {import("./look-selection.js").Chosen} Chosen */
@@ -216,6 +217,8 @@ export class DrawBarElement extends HTMLElement {
   shapes = [];
   /** whether each row has its own scale unless the state says otherwise */
   rows = false;
+  /** whether special tokens are hidden unless the state says otherwise */
+  specials = false;
   /** @type {Record<string, any>} */
   parts = {};
 
@@ -231,7 +234,7 @@ export class DrawBarElement extends HTMLElement {
     fillSelect(parts.scale.select, [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithmic"]], "linear");
     fillSelect(parts.aggregate.select, [["mean", "mean"], ["max", "maximum"], ["one", "single"]], "mean");
     parts.rows = checkbox("scale each row", (on) => set({ rows: on === this.rows ? undefined : on ? "1" : "0" }));
-    parts.specials = checkbox("hide special tokens", (on) => set({ specials: on ? "hide" : undefined }));
+    parts.specials = checkbox("hide special tokens", (on) => set({ specials: on === this.specials ? undefined : on ? "hide" : "show" }));
     parts.threshold = make("input", {
       type: "range", "aria-label": "Hide below", min: "0", max: "0.5", step: "0.005", value: "0",
       on: { input: () => set({ threshold: parts.threshold.value === "0" ? undefined : parts.threshold.value }) },
@@ -266,7 +269,7 @@ export class DrawBarElement extends HTMLElement {
     for (const button of parts.tabs.children) button.setAttribute("aria-pressed", String(button.value === shape));
     const { names = [], name = "", layers = [], layer = null, heads = [], head = null, aggregate = "mean" } = chosen ?? {};
     const numbered = (/** @type {number[]} */ all) => all.map((n) => /** @type {[string, string]} */ ([String(n), String(n)]));
-    fillSelect(parts.look.select, names.map((one) => [one, one]), name);
+    fillSelect(parts.look.select, names.map((one) => [one, lookName(one)]), name);
     fillSelect(parts.layer.select, numbered(layers), String(layer));
     fillSelect(parts.head.select, numbered(heads), String(head));
     parts.aggregate.select.value = aggregate;
@@ -276,7 +279,7 @@ export class DrawBarElement extends HTMLElement {
     parts.aggregate.field.hidden = heads.length < 2;
     parts.head.field.hidden = heads.length < 2 || aggregate !== "one";
     parts.rows.box.checked = state.rows === undefined ? this.rows : state.rows === "1";
-    parts.specials.box.checked = state.specials === "hide";
+    parts.specials.box.checked = state.specials === undefined ? this.specials : state.specials === "hide";
     parts.threshold.value = state.threshold ?? "0";
     parts.number.textContent = state.threshold ? Number(state.threshold).toFixed(3) : "off";
   }

@@ -14,6 +14,7 @@ import { displayText } from "/page/token-text.js";
 import { emptyMessage } from "./controls.js";
 import { selectLooks, indexFromState, scaleOf, loadView } from "./look-selection.js";
 import { exportMenu } from "./export.js";
+import { lookTitle, sidesInWords } from "./look-names.js";
 
 /** @typedef {import("./app.js").Context} Context */
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
@@ -24,7 +25,7 @@ import { exportMenu } from "./export.js";
 /**
  * @typedef {{shapes: Shape[], fits?: (look: LookRecord, trace: TraceDocument) => boolean, first?: string[], alternatives?: boolean,
  *   aggregate?: "one" | "mean" | "max", more?: [string, string, () => Blob | null][],
- *   firstRow?: (view: View) => number, none?: string, rows?: boolean, renamed?: (view: View) => View,
+ *   firstRow?: (view: View) => number, none?: string, rows?: boolean, renamed?: (view: View) => View, hideSpecials?: boolean,
  *   blank?: (trace: TraceDocument) => View | null,
  *   drawn?: (view: View, selection: {row: number, column: number}, looks: LookRecord[]) => void}} DrawingOptions
  */
@@ -63,6 +64,7 @@ export class TracePanelElement extends HTMLElement {
     const { drawingOptions, bar, context } = this;
     bar.context = context;
     bar.rows = drawingOptions.rows ?? false;
+    bar.specials = drawingOptions.hideSpecials ?? false;
     bar.shapes = [...drawingOptions.shapes.map(([name, label]) => /** @type {[string, string]} */ ([name, label])), ["table", "Table"]];
     for (const [name, , tag] of [...drawingOptions.shapes, ["table", "", "regard-table"]]) {
       this.drawings.set(name, /** @type {Drawing} */ (document.createElement(tag)));
@@ -125,9 +127,10 @@ export class TracePanelElement extends HTMLElement {
     }
     const looks = this.#preview ? [this.#preview] : chosen.looks;
     const how = looks.length > 1 ? chosen.aggregate : "one";
-    const key = `${how} ${state.specials ?? ""}`;
+    const hideSpecial = state.specials === undefined ? drawingOptions.hideSpecials ?? false : state.specials === "hide";
+    const key = `${how} ${hideSpecial}`;
     if (!this.view || key !== this.#key || looks.length !== this.#looks.length || looks.some((look, i) => look !== this.#looks[i])) {
-      const found = await loadView(trace, looks, how, state.specials === "hide");
+      const found = await loadView(trace, looks, how, hideSpecial);
       if (turn !== this.#turn) return;
       const view = drawingOptions.renamed?.(found) ?? found;
       // with the same token lists, drawings keep their nodes
@@ -195,7 +198,7 @@ export class TracePanelElement extends HTMLElement {
     this.row.selection = selection;
     this.title = view.title;
     this.head.hidden = !this.#looks.length;
-    this.head.replaceChildren(displayText(view.title, 80), make("span", { className: "over", textContent: `${displayText(view.querySide, 24)} → ${displayText(view.keySide, 24)}` }));
+    this.head.replaceChildren(displayText(lookTitle(view.title), 80), make("span", { className: "over", textContent: displayText(sidesInWords(view.querySide, view.keySide, context.model?.languages), 160) }));
     context.legend(view, scale);
     if (!this.#preview && this.#looks.length) context.say(sentence(view, selection.row, selection.column));
     drawingOptions.drawn?.(view, selection, this.#looks);

@@ -6,6 +6,7 @@ predicted (`target`) to the side that was read (`written`), which begins with th
 """
 
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -86,7 +87,7 @@ def trace_text(
         {
             **_record(task.target, best),
             "token_log_probabilities": best.token_log_probabilities,
-            "nbest": [_record(task.target, hypothesis) for hypothesis in hypotheses],
+            "nbest": [_candidate(task.target, hypothesis) for hypothesis in hypotheses],
             "truncated": len(source.ids) > task.max_tokens,
         },
         most_likely(log_probabilities, task.target.vocabulary()),
@@ -129,4 +130,16 @@ def _record(target: Tokenizer, hypothesis: Hypothesis) -> dict[str, Any]:
         "score": hypothesis.normalized_log_probability,
         "log_probability": hypothesis.log_probability,
         "finished": hypothesis.finished,
+    }
+
+
+def _candidate(target: Tokenizer, hypothesis: Hypothesis) -> dict[str, Any]:
+    """A hypothesis with the text of each token: candidates that begin alike share tokens."""
+    text, spans = decode_with_spans(target, hypothesis.output)
+    ends = [0, *accumulate((end for _, end in spans), max)]
+    tokens = [text[start:end] for start, end in pairwise(ends)]
+    return {
+        **_record(target, hypothesis),
+        "tokens": tokens + [SPECIAL[EOS]] * hypothesis.finished,
+        "token_log_probabilities": hypothesis.token_log_probabilities,
     }

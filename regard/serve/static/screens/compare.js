@@ -7,6 +7,7 @@ import { differencePicture, matrixPicture } from "/page/svg-export.js";
 import { formatWeight, displayText } from "/page/token-text.js";
 import { emptyMessage, fillSelect, errorMessage, loadingMessage, noModel, noText, selectField } from "../controls.js";
 import { differenceKey, formatSigned } from "../difference-matrix.js";
+import { lookName } from "../look-names.js";
 import { selectLooks, indexFromState, scaleOf, loadView } from "../look-selection.js";
 import { sideBySide, jsonOf, sheetMenu } from "../export.js";
 import { takesTarget } from "../screen-list.js";
@@ -182,7 +183,7 @@ class CompareScreen extends HTMLElement {
       return null;
     }
     const numbers = (/** @type {number[]} */ all) => all.map((n) => /** @type {[string, string]} */ ([String(n), String(n)]));
-    fillSelect(half.pick.look.select, found.names.map((name) => [name, name]), found.name);
+    fillSelect(half.pick.look.select, found.names.map((name) => [name, lookName(name)]), found.name);
     fillSelect(half.pick.layer.select, numbers(found.layers), String(found.layer));
     fillSelect(half.pick.head.select, [["mean", "mean of all"], ...found.heads.map((n) => /** @type {[string, string]} */ ([String(n), `head ${n}`]))], found.aggregate === "one" ? String(found.head) : "mean");
     half.pick.look.field.hidden = found.names.length < 2;

@@ -5,6 +5,7 @@ import { define, make } from "/page/elements.js";
 import { displayText } from "/page/token-text.js";
 import { AttentionChoices, describeChoice, PROVERBS } from "../attention-choices.js";
 import { fillSelect, errorMessage, loadingMessage, noText, NothingToDraw, selectField } from "../controls.js";
+import { lookName } from "../look-names.js";
 import { selectLooks, indexFromState } from "../look-selection.js";
 import { stagesPicture } from "../export-pictures.js";
 import { sheetMenu } from "../export.js";
@@ -167,7 +168,7 @@ class StepsScreen extends HTMLElement {
     if (!found) throw new NothingToDraw("No attention", `${model.id} has no attention maps for this text.`);
     const numbers = (/** @type {number[]} */ all) => all.map((n) => /** @type {[string, string]} */ ([String(n), String(n)]));
     this.#heads = found.heads;
-    fillSelect(this.#look.select, found.names.map((name) => [name, name]), found.name);
+    fillSelect(this.#look.select, found.names.map((name) => [name, lookName(name)]), found.name);
     fillSelect(this.#layer.select, numbers(found.layers), String(found.layer));
     fillSelect(this.#head.select, numbers(found.heads), String(found.head));
     this.#look.field.hidden = found.names.length < 2;

@@ -9,6 +9,7 @@ import { strongestKey } from "/page/text-shading.js";
 import { displayText } from "/page/token-text.js";
 import { formatNumber, seriesKey } from "../chart.js";
 import { emptyMessage, fillSelect, errorMessage, noText, NothingToDraw, selectField } from "../controls.js";
+import { lookName } from "../look-names.js";
 import { selectLooks, indexFromState, scaleOf, loadView } from "../look-selection.js";
 import { sideBySide, exportMenu, sheetMenu } from "../export.js";
 import { takesTarget } from "../screen-list.js";
@@ -310,7 +311,7 @@ class TrainingScreen extends HTMLElement {
       const found = selectLooks(trace, { ...state, aggregate: state.head === undefined ? "mean" : "one" }, { first: ["source", "decoder.source", "past", "decoder.self", "pooling"] });
       if (!found) throw new NothingToDraw("No attention", "This model has no attention to replay.");
       const numbers = (/** @type {number[]} */ all) => all.map((n) => /** @type {[string, string]} */ ([String(n), String(n)]));
-      fillSelect(this.#look.select, found.names.map((name) => [name, name]), found.name);
+      fillSelect(this.#look.select, found.names.map((name) => [name, lookName(name)]), found.name);
       fillSelect(this.#layer.select, numbers(found.layers), String(found.layer));
       fillSelect(this.#head.select, [["mean", "mean of all"], ...numbers(found.heads)], found.aggregate === "one" ? String(found.head) : "mean");
       this.#look.field.hidden = found.names.length < 2;

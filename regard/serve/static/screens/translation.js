@@ -6,10 +6,12 @@ import "/page/matrix.js";
 import "/page/text-shading.js";
 import { formatWeight, displayText, hasSpaceBefore } from "/page/token-text.js";
 import { alignmentLinks, wordChanges, pinsOf, pinsText } from "../word-pairs.js";
+import { beamTree, formatScore } from "../beam-tree.js";
 import { TraceScreen } from "../trace-screen.js";
 
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
 /** @typedef {import("/page/weights.js").View} View */
+/** @typedef {import("/page/token-text.js").Token} Token */
 
 const BEAM = 5;
 
@@ -28,6 +30,8 @@ class TranslationScreen extends TraceScreen {
       fits: (look) => look.query_side === "target" && look.key_side === "source",
       first: ["source", "decoder.source"],
       aggregate: "mean",
+      hideSpecials: true,
+      renamed: withEndInWords,
       none: "This model has no attention to the source.",
       more: [["Pharaoh", "txt", () => this.#pharaoh()]],
       drawn: (view, selection) => this.#chose(view, selection),
@@ -63,10 +67,12 @@ class TranslationScreen extends TraceScreen {
 
   /** @param {TraceDocument} trace @param {TraceDocument | null} free the same without pins */
   #output(trace, free) {
-    const tokens = trace.sides.target?.tokens ?? [];
-    const was = free ? wordChanges(free.sides.target.tokens, tokens) : null;
+    const hidden = this.context.state.specials !== "show";
+    const tokens = (trace.sides.target?.tokens ?? []).filter((token) => !(hidden && token.special)).map(inWords);
+    const before = (free?.sides.target.tokens ?? []).filter((token) => !(hidden && token.special)).map(inWords);
+    const was = free ? wordChanges(before, tokens) : null;
     this.#words = tokens.map((token, i) => make("button", {
-      type: "button", className: `rg-word${was?.made[i] ? " made" : ""}${token.special ? " special" : ""}`, textContent: displayText(token.text), tabIndex: -1, "aria-pressed": "false",
+      type: "button", className: `rg-word${was?.made[i] ? " made" : ""}${token.special ? " special" : ""}`, textContent: displayText(token.text), tabIndex: -1, "aria-pressed": "false", title: token.special ? END_TITLE : undefined,
       on: { click: () => this.tracePanel.view && this.tracePanel.select({ row: this.tracePanel.view.rows.indexOf(i), column: -1 }) },
     }));
     const line = make("div", { className: "rg-line", dir: "auto", role: "group", "aria-label": "Translation", on: { keydown: (/** @type {KeyboardEvent} */ event) => this.#walk(event) } },
@@ -76,9 +82,9 @@ class TranslationScreen extends TraceScreen {
       const chance = (/** @type {TraceDocument} */ one) => Number(one.prediction?.log_probability ?? 0).toFixed(2);
       parts.push(
         make("h2", { className: "over", textContent: "Translation without constraints" }),
-        make("div", { className: "rg-line small", dir: "auto" }, ...free.sides.target.tokens.flatMap((token, i) => {
+        make("div", { className: "rg-line small", dir: "auto" }, ...before.flatMap((token, i) => {
           const node = make(was.gone[i] ? "del" : "span", { textContent: displayText(token.text), className: token.special ? "special" : "" });
-          return hasSpaceBefore(free.sides.target.tokens, i) ? [" ", node] : [node];
+          return hasSpaceBefore(before, i) ? [" ", node] : [node];
         })),
         make("p", { className: "hint" }, `log-probability ${chance(free)} without constraints, ${chance(trace)} with them.  `,
           make("button", { type: "button", className: "rg-button", textContent: "Remove constraints", on: { click: () => this.context.setState({ pins: undefined }, { push: true }) } })));
@@ -147,17 +153,22 @@ class TranslationScreen extends TraceScreen {
 
   /** @param {TraceDocument} trace */
   #beam(trace) {
-    const nbest = /** @type {{output: string, score: number, log_probability: number}[]} */ (trace.prediction?.nbest ?? []);
-    const best = Math.max(...nbest.map((one) => one.log_probability));
+    const nbest = /** @type {import("../beam-tree.js").Candidate[]} */ ([...(trace.prediction?.nbest ?? [])]).sort((a, b) => b.score - a.score);
     this.beam.hidden = nbest.length < 2;
+    if (this.beam.hidden) return;
+    const tree = beamTree(nbest);
+    const best = nbest[0].score;
     this.beam.replaceChildren(
-      make("h2", { textContent: "Beam: alternative translations" }),
-      make("ol", { className: "rg-nbest" }, ...nbest.map((one) => {
+      make("h2", { textContent: "Beam search" }),
+      make("p", { className: "hint", textContent: `The search kept the ${nbest.length} best translations, and the one with the highest score was chosen. The score is the mean log-probability of its tokens: 0 would be certain. On branches, the probability of their words.` }),
+      ...(tree ? [make("div", { className: "rg-tree-frame", tabIndex: 0, role: "region", "aria-label": "Beam search as a tree" }, tree)] : []),
+      make("h3", { className: "over", textContent: "Alternatives, by score" }),
+      make("ol", { className: "rg-nbest", start: 2 }, ...nbest.slice(1).map((one) => {
         const fill = make("span", { className: "bar-fill" });
-        fill.style.width = `${Math.max(1, 100 * Math.exp(one.log_probability - best))}%`;
-        return make("li", {}, make("bdi", { textContent: displayText(one.output, 200) }),
+        fill.style.width = `${Math.max(1, 100 * Math.exp(one.score - best))}%`;
+        return make("li", { title: `probability ${formatWeight(Math.exp(one.log_probability), 3)}` }, make("bdi", { textContent: displayText(one.output, 200) }),
           make("span", { className: "bar-track", "aria-hidden": "true" }, fill),
-          make("span", { className: "bar-number", textContent: formatWeight(Math.exp(one.log_probability)) }));
+          make("span", { className: "bar-number", textContent: formatScore(one.score) }));
       })));
   }
 
@@ -169,5 +180,21 @@ class TranslationScreen extends TraceScreen {
     return new Blob([`${links.map((pair) => pair.join("-")).join(" ")}\n`], { type: "text/plain" });
   }
 }
+
+const END_TITLE = "end of the translation: here the model stopped";
+
+/** @type {WeakMap<Token, Token>} so that a token has the same twin every time */
+const twins = new WeakMap();
+
+/** @param {Token} token @returns {Token} “(end)” instead of <eos> */
+function inWords(token) {
+  if (!token.special || token.text !== "<eos>") return token;
+  const twin = twins.get(token) ?? { ...token, text: "(end)" };
+  twins.set(token, twin);
+  return twin;
+}
+
+/** @param {View} view @returns {View} */
+function withEndInWords(view) { return { ...view, queries: view.queries.map(inWords) }; }
 
 define("rg-screen-translation", TranslationScreen);
