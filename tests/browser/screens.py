@@ -13,7 +13,10 @@ TEXTS = {
 STATES: dict[str, dict[str, str]] = {
     **{screen: {"text": text} for screen, text in TEXTS.items()},
     "gradient": {"model": "views", "text": TEXT},
-    "steps": {"step": "5"},
+    "steps": {"step": "6"},
+    "scores": {"mask": "causal"},
+    "memory": {"model": "copy", "text": "3 1 2"},
+    "experts": {"model": "names", "text": TEXT},
     "training": {"model": "pairs", "text": TEXT},
     "compare": {"model": "pairs", "other": "stack", "text": TEXT},
     "trust": {"model": "views"},

@@ -11,6 +11,9 @@ def test_language_walks_through_time(app):
     page = window.page
     tokens = page.locator("rg-history .rg-token:not(:first-child)")
     count = tokens.count()
+    assert page.locator("rg-history .now").inner_text() == "bad"
+    assert page.locator("rg-history .rg-token").first.inner_text() == "(start)"
+    window.press("End")
     assert page.locator("rg-history .now").inner_text() == "…"
     window.press("ArrowLeft", "ArrowLeft")
     assert window.state()["row"] == str(count - 3)

@@ -114,6 +114,13 @@ async def model_steps(call: Call) -> Response:
     return json_response(await model.worker.call(lambda: steps.model_steps(model, body)).result())
 
 
+async def query_words(call: Call) -> Response:
+    """The words nearest to each learned query."""
+    model = call.model
+    model.require_texts()
+    return json_response(await model.worker.call(lambda: steps.query_words(model)).result())
+
+
 async def example_steps(call: Call) -> Response:
     """An example sentence, which needs no model."""
     return json_response(await anyio.to_thread.run_sync(steps.example_steps))
@@ -320,6 +327,10 @@ ROUTES = (
         "One row of an attention map, step by step: scores, mask, weights, output", model_steps,
         lambda state, model: steps.STEPS, body=lambda state, model: steps.request_schema(),
         per_model=True, problems=(409, 429, 504),
+    ),
+    Route(
+        "GET", "/v1/models/{id}/words", "Words nearest to the learned queries of a model",
+        query_words, lambda state, model: steps.QUERY_WORDS, problems=(409, 429, 504),
     ),
     Route(
         "GET", "/v1/steps", "Attention step by step for an example sentence, without a model",

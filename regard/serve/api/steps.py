@@ -73,6 +73,11 @@ CHOICES: Schema = record(
     {name: array(text()) for name in ("scores", "normalizers", "masks", "sized_masks", "positions")}
 )
 
+QUERY_WORDS: Schema = record(
+    {"queries": array(array(record({"word": text(), "degrees": {"type": "number"}})))}
+)
+NEAREST_WORDS = 8
+
 
 def request_schema() -> Schema:
     """A row of a look, named as in a trace; without layer or head if the look has none."""
@@ -203,6 +208,19 @@ def model_steps(model: ServedModel, body: dict[str, Any]) -> dict[str, Any]:
         raise Problem(422, f"the steps of this row cannot be computed: {error}") from error
     keys = look.keys[: len(stages.weights)]
     return _steps_record(_without_padding(stages, len(keys)), look.queries[row], keys, row)
+
+
+def query_words(model: ServedModel) -> dict[str, Any]:
+    """For each learned query, the nearest words; to be called in the model's own thread."""
+    run, report = model.load_run(), model.spec.words
+    described = None if report is None else report(run.task, run.model, NEAREST_WORDS)
+    nearest = getattr(described, "nearest", [])
+    return {
+        "queries": [
+            [{"word": near.word, "degrees": round(near.degrees, 1)} for near in words]
+            for words in nearest
+        ]
+    }
 
 
 def _without_padding(stages: Stages, keys: int) -> Stages:

@@ -15,7 +15,7 @@ import { PAPER, pictureOf } from "./export.js";
  *   counts?: boolean, zero?: boolean}} Chart
  */
 
-const EDGE = { left: 52, right: 16, top: 14, bottom: 34 };
+const EDGE = { left: 52, right: 16, top: 30, bottom: 46 };
 const SERIES = 4;
 const PAGE = 640;
 
@@ -138,9 +138,12 @@ export class ChartElement extends HTMLElement {
       draw("line", { x1: EDGE.left, x2: right, y1: y(value), y2: y(value), class: "rg-chart-line" }),
       draw("text", { x: EDGE.left - 8, y: y(value) + 4, class: "rg-chart-text", "text-anchor": "end" }, formatNumber(value)),
     ]);
+    parts.push(
+      draw("text", { x: 2, y: 12, class: "rg-chart-text rg-chart-axis" }, chart.up),
+      draw("text", { x: (EDGE.left + right) / 2, y: height - 6, class: "rg-chart-text rg-chart-axis", "text-anchor": "middle" }, chart.across));
     const names = chart.places ? across : ticks(this.#first, this.#last, this.#width < 420 ? 3 : 6).filter((value) => value >= this.#first && value <= this.#last);
     for (const value of names) {
-      parts.push(draw("text", { x: x(value), y: height - 14, class: "rg-chart-text", "text-anchor": "middle" }, chart.places ? chart.places[value] : formatNumber(value)));
+      parts.push(draw("text", { x: x(value), y: height - 26, class: "rg-chart-text", "text-anchor": "middle" }, chart.places ? chart.places[value] : formatNumber(value)));
     }
     if (this.#chosen >= 0 && across[this.#chosen] !== undefined) {
       const wide = chart.places ? Math.min(120, Math.max(8, x(1) - x(0))) : 0;

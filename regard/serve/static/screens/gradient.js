@@ -22,6 +22,7 @@ const WAYS = /** @type {[string, string, string][]} */ ([
   ["uniform", "uniform weights", "gradient under uniform attention"],
 ]);
 const LONGEST = 1000;
+const LESSON = "Attention gates the gradient: where the weight is near 0, a word hardly reaches the output through it, however much its content would matter.";
 
 class GradientScreen extends HTMLElement {
   /** @type {Context} */
@@ -67,7 +68,7 @@ class GradientScreen extends HTMLElement {
     this.controls.append(
       make("div", { className: "rg-card-head" }, this.heading, make("div", { className: "rg-fields" }, this.shape, this.#menu)),
       make("div", { className: "rg-fields" }, this.#output.field, this.#way.field, this.shade));
-    this.card.append(this.controls, this.body);
+    this.card.append(this.controls, make("p", { className: "hint rg-lesson", textContent: LESSON }), this.body);
     context.keys({});
   }
 
@@ -121,8 +122,8 @@ class GradientScreen extends HTMLElement {
       return;
     }
     const requested = places.findIndex((place) => String(place) === state.output);
-    const output = requested < 0 ? places[places.length - 1] : places[requested];
-    const names = /** @type {string[]} */ (trace.prediction?.explained?.outputs ?? []);
+    const names = (/** @type {string[]} */ (trace.prediction?.explained?.outputs ?? [])).map((name) => (name === "<eos>" ? "(end)" : name));
+    const output = places[requested < 0 ? contentWord(names, places.length) : requested];
     const answer = (/** @type {number | null} */ place) => displayText(names[places.indexOf(place)] ?? trace.output, 24);
     const of = (/** @type {string} */ method) => all.find((one) => one.method === method && (one.output ?? null) === output);
     const gradient = of("gradient");
@@ -259,6 +260,18 @@ function bar(share, kind, low) {
   const node = make("span", { className: `rg-strip-bar ${kind}${share < low ? " below" : ""}` });
   node.style.height = `${Math.max(1.5, 100 * Math.max(0, share))}%`;
   return node;
+}
+
+/**
+ * @param {string[]} names the outputs in words @param {number} count how many there are
+ * @returns {number} the first content word among them: the first long one, or the first with letters
+ */
+function contentWord(names, count) {
+  const letters = (/** @type {string} */ name) => (name.match(/\p{L}/gu) ?? []).length;
+  const words = names.slice(0, count).map((name) => (name.startsWith("(") || name.startsWith("<") ? 0 : letters(name)));
+  const long = words.findIndex((size) => size > 3);
+  const first = long < 0 ? words.findIndex((size) => size > 0) : long;
+  return first < 0 ? count - 1 : first;
 }
 
 /** @param {string} value @param {string} label */

@@ -8,6 +8,7 @@ import { level } from "/page/colour-scale.js";
 import { formatWeight, displayText, hasSpaceBefore } from "/page/token-text.js";
 import { errorMessage } from "../controls.js";
 import { blankView } from "../look-selection.js";
+import { renameSpecial } from "../look-names.js";
 import { TraceScreen } from "../trace-screen.js";
 
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
@@ -47,7 +48,7 @@ class HistoryElement extends Drawing {
       const shade = level(weight, view, row, this.scale);
       this.start.style.backgroundColor = colours.css[shade];
       this.start.style.color = colours.ink[shade];
-      this.start.title = `start ${formatWeight(weight, 3)}`;
+      this.start.title = `(start) ${formatWeight(weight, 3)}`;
       this.start.classList.toggle("aimed", first >= 0 && first === column);
     }
   }
@@ -55,7 +56,7 @@ class HistoryElement extends Drawing {
   /** @param {View} view */
   #lay(view) {
     this.#laid = view.queries;
-    this.start = make("span", { className: "rg-token special", textContent: "start" });
+    this.start = make("span", { className: "rg-token special", textContent: "(start)" });
     this.#nodes = view.queries.map((token, row) => make("span", {
       className: `rg-token${token.special ? " special" : ""}`, textContent: displayText(token.text),
       on: { click: () => this.choose(row, -1) },
@@ -84,7 +85,9 @@ class LanguageScreen extends TraceScreen {
       first: ["past", "decoder.self"],
       aggregate: "mean",
       rows: true,
-      firstRow: (view) => view.queries.length - 1,
+      // the last word that was read: what comes after the text is not known yet
+      firstRow: (view) => { const last = view.queries.findLastIndex((token) => !token.special && /\p{L}/u.test(token.text)); return last < 0 ? view.queries.length - 1 : last; },
+      renamed: (view) => ({ ...view, keys: view.keys.map((token, i) => (i === 0 ? renameSpecial(token, "(start)") : token)), queries: view.queries.map((token) => renameSpecial(token, "(end)")) }),
       none: "This model has no attention: it remembers by its hidden state alone.",
       blank: (trace) => blankView(trace, "next", "text"),
       drawn: (view, selection) => this.#mark(view.rows[selection.row]),

@@ -7,6 +7,7 @@ import "/page/links.js";
 import "/page/matrix.js";
 import { outputOf } from "/page/trace-summary.js";
 import { measures, weightsOf } from "/page/weights.js";
+import { fillSelect, selectField } from "../controls.js";
 import { TraceScreen } from "../trace-screen.js";
 
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
@@ -25,6 +26,7 @@ function hiddenText(text) {
 class SelfAttentionScreen extends TraceScreen {
   output = make("div", { className: "rg-output" });
   list = make("ul", { className: "rg-heads-table" });
+  #sort = selectField("Sort by", (sort) => this.context.setState({ sort: sort === "layer" ? undefined : sort }));
   /** @type {TraceDocument | null} */
   #of = null;
   #name = "";
@@ -55,17 +57,22 @@ class SelfAttentionScreen extends TraceScreen {
     }
     this.tracePanel.before(this.output);
     this.tracePanel.rail?.append(
-      make("h2", { className: "rg-heads-title" }, "Head statistics ", make("span", { className: "over", textContent: "entropy · distance" })), this.list);
+      make("h2", { className: "rg-heads-title" }, "Head statistics ", make("span", { className: "over", textContent: "entropy · distance" })), this.#sort.field, this.list);
+    fillSelect(this.#sort.select, [["layer", "layer and head"], ["entropy", "entropy, narrow first"], ["distance", "distance, near first"]], "layer");
   }
 
   /** @param {TraceDocument} trace */
   async traceChanged(trace) {
+    const { context } = this;
     this.output.replaceChildren(...outputOf(trace, new Set([this.input.text])));
     this.output.hidden = !this.output.childElementCount;
     const name = this.tracePanel.view ? this.tracePanel.title.split(" · ")[0] : "";
-    if (this.#of === trace && this.#name === name) return;
+    const sort = context.state.sort === "entropy" || context.state.sort === "distance" ? context.state.sort : "layer";
+    this.#sort.select.value = sort;
+    this.#sort.field.hidden = trace.looks.filter((look) => look.name === name).length < 3;
+    if (this.#of === trace && this.#name === `${name} ${sort}`) return;
     this.#of = trace;
-    this.#name = name;
+    this.#name = `${name} ${sort}`;
     const looks = trace.looks.filter((look) => look.name === name);
     const found = await Promise.all(looks.map(async (look) => {
       const weights = await weightsOf(look);
@@ -74,6 +81,7 @@ class SelfAttentionScreen extends TraceScreen {
     }));
     if (this.#of !== trace) return;
     const [spread, far] = [Math.max(...found.map((one) => one.entropy), 1e-9), Math.max(...found.map((one) => one.distance), 1e-9)];
+    if (sort !== "layer") found.sort((a, b) => a[sort] - b[sort]);
     this.#lines.clear();
     this.list.replaceChildren(...found.map(({ look, entropy, distance }) => {
       const bar = (/** @type {number} */ share) => {

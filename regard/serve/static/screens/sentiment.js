@@ -60,6 +60,11 @@ class SentimentScreen extends TraceScreen {
   was = make("div", { className: "rg-before", hidden: true });
   word = make("input", { type: "text", maxLength: 100, dir: "auto", "aria-label": "Replacement", placeholder: "another word" });
   name = make("strong", { dir: "auto" });
+  queries = make("div", { className: "tabs", role: "group", "aria-label": "Query", hidden: true });
+  nearest = make("section", { "aria-label": "Nearest words", hidden: true });
+  key = make("p", { className: "hint rg-underline-key" }, make("span", { className: "rg-underline-sample", "aria-hidden": "true" }), "Shading shows the weight on the scale below; the underline shows it relative to the strongest word of this query.");
+  /** @type {Map<string, Promise<{queries: {word: string, degrees: number}[][]}>>} */
+  #near = new Map();
 
   /** @returns {import("../trace-panel.js").DrawingOptions} */
   drawingOptions() {
@@ -83,8 +88,10 @@ class SentimentScreen extends TraceScreen {
       make("span", {}, "Replace ", this.name, " with"), this.word,
       make("button", { type: "submit", className: "rg-button", textContent: "Replace" }),
       make("button", { type: "button", className: "rg-button", textContent: "Delete word", on: { click: () => this.#edit("") } }));
-    this.tracePanel.inside.append(this.edit, this.was);
+    this.tracePanel.inside.append(this.key, this.edit, this.was);
+    this.tracePanel.head?.after(this.queries);
     this.tracePanel.wordPanel?.prepend(this.classes);
+    this.tracePanel.side.append(this.nearest);
     this.word.addEventListener("input", () => { this.word.setCustomValidity(""); });
   }
 
@@ -96,6 +103,27 @@ class SentimentScreen extends TraceScreen {
   /** @param {View} view @param {{row: number, column: number}} selection */
   #chose(view, selection) {
     this.name.textContent = `‘${displayText(view.keys[selection.column]?.text ?? "", 24)}’`;
+    this.key.hidden = this.tracePanel.shape !== "words";
+    this.queries.hidden = view.querySide !== "queries" || view.queries.length < 2;
+    if (this.queries.childElementCount !== view.queries.length) {
+      this.queries.replaceChildren(...view.queries.map((query, i) => make("button", { type: "button", textContent: displayText(query.text, 24), on: { click: () => this.tracePanel.select({ row: i, column: -1 }) } })));
+    }
+    [...this.queries.children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === selection.row)));
+    void this.#nearestWords(view, selection.row);
+  }
+
+  /** @param {View} view @param {number} row the words that a learned query is nearest to, in any text */
+  async #nearestWords(view, row) {
+    const { model, api } = this.context;
+    this.nearest.hidden = true;
+    if (!model || view.querySide !== "queries" || !/^query \d+$/.test(this.trace?.sides.queries?.tokens[0]?.text ?? "")) return;
+    const wanted = this.#near.get(model.id) ?? api.json(`/v1/models/${encodeURIComponent(model.id)}/words`).catch(() => ({ queries: [] }));
+    this.#near.set(model.id, wanted);
+    const words = (await wanted).queries[row] ?? [];
+    if (this.tracePanel.view !== view || this.tracePanel.selection.row !== row || !words.length) return;
+    this.nearest.hidden = false;
+    this.nearest.replaceChildren(make("h2", {}, "Nearest words ", make("span", { className: "over", textContent: "angle to the learned query" })),
+      make("ul", { className: "rg-near" }, ...words.map((/** @type {{word: string, degrees: number}} */ { word, degrees }) => make("li", {}, make("bdi", { textContent: displayText(word, 20) }), make("span", { textContent: `${Math.round(degrees)}°` })))));
   }
 
   /** @param {string} instead of the selected word; empty deletes it */

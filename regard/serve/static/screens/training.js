@@ -72,7 +72,8 @@ class TrainingScreen extends HTMLElement {
   #build() {
     const { context } = this;
     this.curves.append(
-      make("div", { className: "rg-card-head" }, make("h2", {}, "Curves ", this.badge), make("div", { className: "rg-fields" }, this.#metric.field, (this.shape = makeTableToggle(context, "Curves")), sheetMenu(() => `${this.#run}-curves`, {
+      make("div", { className: "rg-card-head" }, make("h2", {}, "Curves ", this.badge), make("div", { className: "rg-fields" },
+        make("button", { type: "button", className: "rg-button", textContent: "Replay attention ↓", on: { click: () => { this.replay.scrollIntoView({ block: "start" }); this.play.focus({ preventScroll: true }); } } }), this.#metric.field, (this.shape = makeTableToggle(context, "Curves")), sheetMenu(() => `${this.#run}-curves`, {
         title: () => `${this.#run}: curves`,
         picture: () => sideBySide([["Loss", this.loss.picture()], [this.qualityTitle.textContent ?? "", this.quality.picture()]]),
         tables: () => [this.loss.table(), this.quality.table()],

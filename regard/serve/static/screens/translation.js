@@ -6,6 +6,7 @@ import "/page/matrix.js";
 import "/page/text-shading.js";
 import { formatWeight, displayText, hasSpaceBefore } from "/page/token-text.js";
 import { alignmentLinks, wordChanges, pinsOf, pinsText } from "../word-pairs.js";
+import { renameSpecial } from "../look-names.js";
 import { beamTree, formatScore } from "../beam-tree.js";
 import { TraceScreen } from "../trace-screen.js";
 
@@ -183,16 +184,8 @@ class TranslationScreen extends TraceScreen {
 
 const END_TITLE = "end of the translation: here the model stopped";
 
-/** @type {WeakMap<Token, Token>} so that a token has the same twin every time */
-const twins = new WeakMap();
-
-/** @param {Token} token @returns {Token} “(end)” instead of <eos> */
-function inWords(token) {
-  if (!token.special || token.text !== "<eos>") return token;
-  const twin = twins.get(token) ?? { ...token, text: "(end)" };
-  twins.set(token, twin);
-  return twin;
-}
+/** @param {Token} token @returns {Token} */
+function inWords(token) { return renameSpecial(token, "(end)"); }
 
 /** @param {View} view @returns {View} */
 function withEndInWords(view) { return { ...view, queries: view.queries.map(inWords) }; }
