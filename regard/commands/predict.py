@@ -24,7 +24,7 @@ from regard.commands.line_io import (
 from regard.commands.run_options import add_quiet, add_run_options, given_options
 from regard.errors import OptionError, RegardError
 from regard.options import whole_number
-from regard.progress import reporting, track
+from regard.progress import Stage, reporting, stage
 
 
 def add(commands: Any, arguments: Sequence[str] | None) -> None:
@@ -122,9 +122,8 @@ def _predict(chosen: argparse.Namespace) -> int:
         if chosen.prefix:
             prefixes = stack.enter_context(open_lines(chosen.prefix))
             pairs = paired_lines(lines, prefixes, (_input_name(chosen), chosen.prefix))
-        total = count_lines(chosen.input) if chosen.input else None
+        writer.total = count_lines(chosen.input) if chosen.input else None
         stack.enter_context(reporting(chosen.display if _has_room(chosen) else None))
-        pairs = track(pairs, "predicting", total, "lines")
         truncated = write_lines(chosen.output, lambda stream: writer.write(stream, pairs))
     writer.warnings.print()
     return report_truncated(truncated)
@@ -281,9 +280,17 @@ class _Writer:
         self._run, self._options, self._as_json = run, options, as_json
         self.warnings, self._name = warnings, name
         self._count = 0
+        self.total: int | None = None
+        """Number of texts, if it is known."""
 
     def write(self, stream: Any, pairs: Iterator[tuple[str, str | None]]) -> int:
         """Write the predictions of texts and their prefixes, block by block."""
+        with stage("predicting", self.total, "lines") as predicting:
+            return self._write_blocks(stream, pairs, predicting)
+
+    def _write_blocks(
+        self, stream: Any, pairs: Iterator[tuple[str, str | None]], predicting: Stage
+    ) -> int:
         truncated, before = 0, 0
         for block in in_blocks(pairs):
             if block[0][1] is not None:
@@ -296,6 +303,7 @@ class _Writer:
                     stream.write(line.encode("utf-8", "replace") + b"\n")
             stream.flush()
             before += len(block)
+            predicting.advance(len(block))
         return truncated
 
     def _lines(self, text: str, prediction: Any) -> list[str]:

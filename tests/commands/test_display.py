@@ -22,6 +22,7 @@ def at_once(monkeypatch):
     monkeypatch.setattr(display, "DELAY", 0.0)
     monkeypatch.setattr(display, "REFRESH", 0.0)
     monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "xterm")
 
 
 def progress(step, speed=100.0, evaluation=None, share=0.25, note=""):
@@ -139,3 +140,12 @@ def test_a_stage_that_never_advances_is_shown_too():
             if isinstance(timer, threading.Timer):
                 timer.join(10)
     assert "learning the vocabulary" in drawn(stream)
+
+
+def test_a_terminal_without_a_cursor_gets_plain_lines(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Terminal()
+    shown = Display(stream)
+    shown.progress(progress(1))
+    shown.progress(progress(2, evaluation=evaluation()))
+    assert "\x1b" not in stream.getvalue()

@@ -1,5 +1,6 @@
 """Progress on the terminal: bars that change, lines that stay, plain lines elsewhere."""
 
+import os
 import re
 import shutil
 import textwrap
@@ -29,7 +30,7 @@ class Display:
 
     def __init__(self, stream: Any, quiet: bool = False) -> None:
         self.stream, self.quiet = stream, quiet
-        self.live = bool(stream.isatty())
+        self.live = bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
         self.started = False
         """Whether an update has been made."""
         self.speed = 0.0
