@@ -2,13 +2,17 @@
 
 import argparse
 import json
+import math
+import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.commands.line_io import encodable
 from regard.commands.run_options import add_quiet, add_run_options, given_options
 from regard.errors import RegardError
+from regard.number_format import format_value
 
 
 def add(commands: Any, arguments: Sequence[str] | None) -> None:
@@ -19,6 +23,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         examples=(
             "regard evaluate runs/en-fr --data test.en test.fr",
             "regard evaluate runs/large runs/small --data reviews.tsv --json",
+            "regard evaluate runs/reviews --data reviews.tsv --picture confusion.svg",
         ),
     )
     evaluate.add_argument("folders", nargs="+", type=Path, help="one or more run folders")
@@ -36,6 +41,12 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         metavar="NAME",
         help="additional metrics, by name or as package.module:name",
     )
+    evaluate.add_argument(
+        "--picture",
+        type=Path,
+        metavar="FILE",
+        help="draw the confusion matrix into a file that ends in .svg, .png or .pdf",
+    )
     add_quiet(evaluate)
     if arguments is None or "evaluate" in arguments:
         add_run_options(evaluate, arguments, "evaluate_options")
@@ -52,6 +63,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         summary,
     )
 
+    _check_picture(chosen)
     runs = [load_run(folder) for folder in chosen.folders]
     loaded = [(run, _options(run, chosen)) for run in runs]
     tasks = {run.name for run in runs}
@@ -72,7 +84,9 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         ]
         print(json.dumps(records[0] if len(records) == 1 else records, ensure_ascii=False))
     else:
-        print("\n".join(_table(evaluations)))
+        print(encodable("\n".join([*_table(evaluations), *_classes(evaluations)])))
+    if chosen.picture is not None:
+        _draw_confusion(chosen, next(iter(evaluations.values())))
     for folder, (run, options) in zip(chosen.folders, loaded, strict=True):
         try:
             saved = save_evaluation(
@@ -99,22 +113,95 @@ def _options(run: Any, chosen: argparse.Namespace) -> dict[str, Any]:
 def _table(evaluations: Mapping[str, Any]) -> list[str]:
     """One column per run: the metrics, then the main one by length."""
     first = next(iter(evaluations.values()))
-    wide = max([26, *(len(run) + 2 for run in evaluations)])
+    lengths, margin = _length_names(first), _margin(first)
+    wide = _column_width(evaluations)
     lines = (
         []
         if len(evaluations) == 1
-        else [" " * 24 + "".join(run.rjust(wide) for run in evaluations)]
+        else [" " * margin + "".join(run.rjust(wide) for run in evaluations)]
     )
     for name, value in first.metrics.items():
         cells = [_cell(one.metrics.get(name)) for one in evaluations.values()]
-        lines.append(f"{value.name:24}" + "".join(cell.rjust(wide) for cell in cells))
+        lines.append(f"{value.name:{margin}}" + "".join(cell.rjust(wide) for cell in cells))
         if value.signature:
             lines[-1] += f"   {value.signature}"
     for name, value in first.by_length.items():
         cells = [_cell(one.by_length.get(name)) for one in evaluations.values()]
-        label = f"  {first.metrics[first.main].name}, length {name}"
-        lines.append(f"{label:24}" + "".join(c.rjust(wide) for c in cells) + f"   (n = {value.n})")
+        row = f"{lengths[name]:{margin}}" + "".join(cell.rjust(wide) for cell in cells)
+        lines.append(f"{row}   (n = {value.n})")
     return lines
+
+
+def _length_names(evaluation: Any) -> dict[str, str]:
+    """The names of rows by length."""
+    main = evaluation.metrics[evaluation.main].name
+    return {name: f"  {main}, length {name}" for name in evaluation.by_length}
+
+
+def _margin(evaluation: Any) -> int:
+    return max([24, *(len(label) for label in _length_names(evaluation).values())])
+
+
+def _column_width(runs: Iterable[str]) -> int:
+    return max([26, *(len(run) + 2 for run in runs)])
+
+
+def _classes(evaluations: Mapping[str, Any]) -> list[str]:
+    """Each class of one run, with the confusion matrix; the F1 of each class of several runs."""
+    from regard.show.class_tables import class_table, confusion_text
+    from regard.show.text_width import align_left, truncate
+
+    reports = [one.report for one in evaluations.values()]
+    if any(report is None for report in reports):
+        return []
+    if len(reports) > 1:
+        margin, wide = _margin(next(iter(evaluations.values()))), _column_width(evaluations)
+        values = [{one.name: one.f1 for one in report.classes} for report in reports]
+        names = dict.fromkeys(name for by_name in values for name in by_name)
+        return [
+            align_left(truncate(f"  F1 of {name}", margin - 1), margin)
+            + "".join(format_value(v.get(name, math.nan), "f1").rjust(wide) for v in values)
+            for name in names
+        ]
+    (report,) = reports
+    rows = [(one.name, one.precision, one.recall, one.f1, one.support) for one in report.classes]
+    lines = ["", class_table(report.kind, rows)] if rows else []
+    if (confusion := report.confusion) is not None and confusion.labels:
+        width = shutil.get_terminal_size((100, 24)).columns
+        matrix = confusion_text(confusion.labels, confusion.counts, width)
+        lines += ["", f"confusion of {confusion.unit}", matrix]
+    return lines
+
+
+def _check_picture(chosen: argparse.Namespace) -> None:
+    """Refuse a picture that could not be written before anything is computed."""
+    if chosen.picture is None:
+        return
+    from regard.show.picture_files import picture_format
+
+    picture_format(chosen.picture, "--picture")
+    if len(chosen.folders) > 1:
+        raise RegardError(
+            f"--picture {chosen.picture}: expected one run, got {len(chosen.folders)}"
+        )
+
+
+def _draw_confusion(chosen: argparse.Namespace, evaluation: Any) -> None:
+    from regard.show.confusion import confusion_svg
+    from regard.show.picture_files import write_picture
+
+    path = chosen.picture
+    if evaluation.report is None or evaluation.report.confusion is None:
+        raise RegardError(
+            f"--picture {path}: expected a run that gives each text or word one label; there is no "
+            f"confusion matrix without"
+        )
+    confusion = evaluation.report.confusion
+    files = [Path(name).name for name in chosen.data or ["built-in test data"]]
+    title = f"{chosen.folders[0].resolve().name} on {', '.join(files)}"
+    svg = confusion_svg(confusion.labels, confusion.counts, unit=confusion.unit, title=title)
+    write_picture(path, svg)
+    chosen.display.line(f"{path}: written")
 
 
 def _cell(value: Any) -> str:

@@ -136,3 +136,9 @@ def in_blocks(items: Iterator[T], size: int = BLOCK_LINES) -> Iterator[list[T]]:
     """Lists of items, so that a stream of any length is processed piece by piece."""
     while block := list(islice(items, size)):
         yield block
+
+
+def encodable(text: str) -> str:
+    """The text in the letters that standard output knows."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding)

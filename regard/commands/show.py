@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.commands.line_io import encodable
 from regard.errors import RegardError, unknown
 from regard.options import positive
 
@@ -76,7 +77,7 @@ def _show(chosen: argparse.Namespace) -> int:
         from regard.show import report
 
         width = shutil.get_terminal_size((100, 24)).columns
-        print(_printable(report(trace, width, _coloured(), **which)))
+        print(encodable(report(trace, width, _coloured(), **which)))
         return 0
     from regard.atomic_files import write_output
     from regard.show import draw
@@ -136,9 +137,3 @@ def _coloured() -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return sys.stdout.isatty()
-
-
-def _printable(text: str) -> str:
-    """The text in the letters that standard output knows."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)

@@ -21,11 +21,13 @@ MAX_NAME = 60
 
 def summary(evaluation: Evaluation) -> dict[str, Any]:
     """The metrics of an evaluation in plain values, without the examples."""
+    report = {} if evaluation.report is None else {"report": evaluation.report.record()}
     return {
         "main": evaluation.main,
         "higher": evaluation.higher,
         "metrics": {name: value.record() for name, value in evaluation.metrics.items()},
         "by_length": {name: value.record() for name, value in evaluation.by_length.items()},
+        **report,
     }
 
 

@@ -19,6 +19,15 @@ from regard.metrics.alignment import (
 from regard.metrics.bleu import bleu, chrf
 from regard.metrics.bootstrap import Comparison, compare
 from regard.metrics.buckets import Bucket, by_length, even_edges
+from regard.metrics.class_report import (
+    ClassMetrics,
+    ClassReport,
+    Confusion,
+    entity_report,
+    label_report,
+    label_set_report,
+    tag_report,
+)
 from regard.metrics.entities import Entity, entities, entity_f1, entity_metrics, entity_types
 from regard.metrics.f1 import macro_f1, multilabel_macro_f1, multilabel_micro_f1
 from regard.metrics.intervals import Interval, exact_binomial, interval
@@ -30,7 +39,10 @@ from regard.metrics.tally import Tally, join_tallies, metric_value
 __all__ = [
     "METRICS",
     "Bucket",
+    "ClassMetrics",
+    "ClassReport",
     "Comparison",
+    "Confusion",
     "Entity",
     "GoldLinks",
     "Interval",
@@ -48,12 +60,15 @@ __all__ = [
     "entities",
     "entity_f1",
     "entity_metrics",
+    "entity_report",
     "entity_types",
     "even_edges",
     "exact_binomial",
     "exact_match",
     "interval",
     "join_tallies",
+    "label_report",
+    "label_set_report",
     "macro_f1",
     "measure",
     "metric_by_name",
@@ -64,5 +79,6 @@ __all__ = [
     "parse_pharaoh",
     "perplexity",
     "symbol_accuracy",
+    "tag_report",
     "token_accuracy",
 ]

@@ -22,7 +22,7 @@ An encoder is a module class that is built from one `LayerOptions` record::
 as well.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -188,6 +188,38 @@ class SelfAttentionEncoder(nn.Module):
         attended = self.attention(vectors, mask=mask, need_weights=need_weights)
         weights = {} if attended.weights is None else {self.name: attended.weights}
         return Context.from_states(self.norm(vectors + attended.output), lengths, weights)
+
+
+class RecurrentSelfEncoder(nn.Module):
+    """A recurrent network, then one layer of multi-head self-attention over its states.
+
+    h = recurrent(x), z = norm(h + attend(h)). The recurrence gives words their order; attention
+    joins words that are far apart, and shows which. After Lin et al., 2017,
+    https://arxiv.org/abs/1703.03130, who attend to the states of a recurrent encoder.
+    """
+
+    needs_positions: ClassVar[bool] = False
+    attends: ClassVar[bool] = True
+    directions: ClassVar[int] = 2
+    can_be_causal: ClassVar[bool] = True
+
+    def __init__(self, options: LayerOptions) -> None:
+        super().__init__()
+        self.recurrent = RecurrentEncoder(options)
+        self.attention = SelfAttentionEncoder(replace(options, width=self.recurrent.size))
+        self.size = self.recurrent.size
+
+    def forward(
+        self,
+        vectors: Float[Tensor, "b t w"],
+        lengths: Int[Tensor, "b"],
+        *,
+        need_weights: bool = False,
+    ) -> Context:
+        """Encode the sequences; their summary is the last state of the recurrent network."""
+        read = self.recurrent(vectors, lengths)
+        attended: Context = self.attention(read.states, lengths, need_weights=need_weights)
+        return replace(attended, last=read.last)
 
 
 class IdentityEncoder(nn.Module):

@@ -11,6 +11,7 @@ ENCODERS: Table[Any] = Table(
         "none": "regard.models.encoders:IdentityEncoder",
         "self": "regard.models.encoders:SelfAttentionEncoder",
         "recurrent": "regard.models.encoders:RecurrentEncoder",
+        "recurrent_self": "regard.models.encoders:RecurrentSelfEncoder",
         "transformer": "regard.models.encoders:TransformerEncoder",
     },
 )

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,26 @@ def test_sequences_of_vectors_are_learnt_and_named_by_line(tmp_path, capsys):
     assert measured["metrics"]["accuracy"]["value"] >= 0.9
     gold = Path(data[1]).read_text().split()
     assert [line["label"] for line in measured["lines"]] == gold
+    output = [line["predicted"] for line in measured["lines"]]
+    labels = measured["report"]["confusion"]["labels"]
+    assert measured["report"]["confusion"]["counts"] == [
+        [list(zip(gold, output, strict=True)).count((row, column)) for column in labels]
+        for row in labels
+    ]
+    picture = tmp_path / "confusion.svg"
+    evaluate = ["evaluate", str(run), "--data", *data]
+    assert main([*evaluate, "--picture", str(picture)]) == 0
+    shown = capsys.readouterr().out
+    assert "label  precision %  recall %" in shown
+    assert "gold ↓  predicted →" in shown
+    assert ">predicted</text>" in picture.read_text("utf-8")
+    assert main([*evaluate, "--picture", str(tmp_path / "confusion.gif")]) == 2
+    assert "expected a file that ends in one of .svg, .png, .pdf" in capsys.readouterr().err
+    assert main(["evaluate", str(run), *evaluate[1:], "--picture", str(picture)]) == 2
+    assert "expected one run, got 2" in capsys.readouterr().err
+    shutil.copytree(run, tmp_path / "twin")
+    assert main(["evaluate", str(tmp_path / "twin"), *evaluate[1:]]) == 0
+    assert "F1 of down" in capsys.readouterr().out
 
 
 def test_a_table_of_files_of_several_lengths_and_one_vector_a_text(tmp_path):

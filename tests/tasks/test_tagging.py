@@ -44,6 +44,9 @@ def test_vectors_are_tagged(crf, tmp_path, capsys):
     assert main(["evaluate", str(run), "--data", *data, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["metrics"]["accuracy"]["value"] > 0.9
+    assert sum(map(sum, found["report"]["confusion"]["counts"])) == sum(
+        len(line["tags"]) for line in found["lines"]
+    )
     (tmp_path / "in.txt").write_text(f"{data[0]}[2]\n\n{data[0]}[3]\n")
     assert main(["predict", str(run), "--input", str(tmp_path / "in.txt")]) == 0
     lines = capsys.readouterr().out.split("\n")

@@ -21,6 +21,8 @@ from regard.errors import OptionError, RegardError
 from regard.metrics import (
     Tally,
     accuracy,
+    label_report,
+    label_set_report,
     macro_f1,
     measure,
     multilabel_macro_f1,
@@ -161,9 +163,11 @@ class Classification:
         tallies, main = _metrics(predicted, gold, self.several)
         if self.several:
             tallies |= extra_metrics("label sets", metrics, predicted, gold)
+            report = label_set_report(predicted, gold)
         else:
             single = [labels[0] for labels in predicted], [labels[0] for labels in gold]
             tallies |= extra_metrics("labels", metrics, *single)
+            report = label_report(*single)
         texts = [e.text if isinstance(e.text, str) else e.where for e in examples]
         lengths = [len(text.split() if isinstance(text, str) else text) for text in inputs]
         pairs = [
@@ -180,7 +184,11 @@ class Classification:
                 {"text": text, "label": expected, "predicted": output}
                 for text, (expected, output) in zip(texts, pairs, strict=True)
             ),
+<<<<<<< HEAD
             tally=tallies[main],
+=======
+            report=report,
+>>>>>>> b82fd05 (Report precision, recall and F1 of each class, and draw the confusion matrix)
         )
 
     def predict(self, model: Classifier, texts: Sequence[str | np.ndarray]) -> list[Prediction]:

@@ -19,7 +19,13 @@ from regard.data.tags import marks_spans, parse_tag, tag_scheme, to_bio
 from regard.data.tokenizers.tokenizer import UNK, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
 from regard.errors import OptionError, RegardError
-from regard.metrics import entity_metrics, measure, token_accuracy
+from regard.metrics import (
+    entity_metrics,
+    entity_report,
+    measure,
+    tag_report,
+    token_accuracy,
+)
 from regard.models import Tagger, TaggerConfig
 from regard.progress import track
 from regard.tasks.prediction import Prediction
@@ -158,6 +164,7 @@ class Tagging:
         predicted = [sentence.tags for sentence in self.tag(model, sentences, probabilities=False)]
         spans = {} if tag_scheme(self.labels.names) == "plain" else entity_metrics(predicted, gold)
         main = "f1" if spans else "accuracy"
+        report = entity_report if spans else tag_report
         tallies = {**spans, "accuracy": token_accuracy(predicted, gold)}
         tallies |= extra_metrics("tag sequences", metrics, predicted, gold)
         return Evaluation(
@@ -173,7 +180,11 @@ class Tagging:
                 {"words": words, "tags": list(tags), "predicted": list(output)}
                 for words, tags, output in zip(shown, gold, predicted, strict=True)
             ),
+<<<<<<< HEAD
             tally=tallies[main],
+=======
+            report=report(predicted, gold),
+>>>>>>> b82fd05 (Report precision, recall and F1 of each class, and draw the confusion matrix)
         )
 
     def predict(self, model: Tagger, texts: Sequence[str | np.ndarray]) -> list[Prediction]:
