@@ -1,7 +1,7 @@
 """`regard data`: make, describe and split corpora."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +118,12 @@ def _describe(chosen: argparse.Namespace) -> int:
     rows = [("examples", f"{description.examples:,}", f"({description.summary.total})")]
     rows += [("columns", "", columns) for columns in summary.columns()]
     for side in description.sides:
-        lengths = ", ".join(f"{share} %: {length}" for share, length in side.lengths.items())
+        lengths = _length_summary(side.lengths)
         common = " ".join(word for word, _ in side.most_common)
         different = f"{side.vocabulary:,} different, {side.singletons:,} of them once"
         # The words of vectors cannot be counted apart.
         rows += [(_words_of(side.name), f"{side.words:,}", different if side.vocabulary else "")]
-        rows += [("  lengths", "", lengths)] + [("  most common", "", common)] * bool(common)
+        rows += [("  per example", "", lengths)] + [("  most common", "", common)] * bool(common)
     if description.labels:
         rows.append(("labels", f"{len(description.labels):,}", ""))
     total = sum(count for _, count in description.labels)
@@ -137,6 +137,16 @@ def _describe(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def _length_summary(lengths: Mapping[int, int]) -> str:
+    """The quantiles of lengths in words.
+
+    >>> _length_summary({0: 1, 25: 3, 50: 5, 75: 8, 95: 20, 100: 48})
+    '1 to 48, median 5; half have 3 to 8, 95 % at most 20'
+    """
+    middle = f"half have {lengths[25]} to {lengths[75]}, 95 % at most {lengths[95]}"
+    return f"{lengths[0]} to {lengths[100]}, median {lengths[50]}; {middle}"
+
+
 def _words_of(side: str) -> str:
     return "words" if side in ("words", "text") else f"{side} words"
 
@@ -147,8 +157,10 @@ def _shorten(text: str, most: int = 40) -> str:
 
 def _aligned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
     """Names to the left, numbers to the right, remarks after them."""
-    name, number = (max(len(row[i]) for row in rows) for i in (0, 1))
-    return [f"{a:{name}}  {b:>{number}}  {c}".rstrip() for a, b, c in rows]
+    from regard.show.text_width import align_left, align_right, display_width
+
+    name, number = (max(display_width(row[i]) for row in rows) for i in (0, 1))
+    return [f"{align_left(a, name)}  {align_right(b, number)}  {c}".rstrip() for a, b, c in rows]
 
 
 def _split(chosen: argparse.Namespace) -> int:

@@ -8,11 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor, nn
 
-<<<<<<< HEAD
 from regard.metrics import Measurement, Tally
-=======
 from regard.metrics import ClassReport, Measurement
->>>>>>> b82fd05 (Report precision, recall and F1 of each class, and draw the confusion matrix)
 from regard.tasks.prediction import Prediction
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -49,13 +46,10 @@ class Evaluation:
     """The main metric by length of the input."""
     lines: tuple[dict[str, Any], ...]
     """One record per example, for the file of the evaluation."""
-<<<<<<< HEAD
     tally: Tally | None = None
     """The statistics of the main metric, one row per example, for paired comparisons."""
-=======
     report: ClassReport | None = None
     """Precision, recall and F1 of each class, and the confusion matrix, where there are classes."""
->>>>>>> b82fd05 (Report precision, recall and F1 of each class, and draw the confusion matrix)
 
     @property
     def figure_of_merit(self) -> float:

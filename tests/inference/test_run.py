@@ -241,9 +241,11 @@ def test_bad_input_is_one_line_and_exit_code_2(command, words, runs, tmp_path, c
 
 def test_describe_and_split(runs, tmp_path, capsys):
     _, data = runs["classify"]
-    assert main(["data", "describe", *data, "--task", "classify"]) == 0
+    assert main(["data", "describe", "--data", *data, "--task", "classify"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0][:2] == ["examples", "30"]
+    assert any(words[:2] == ["columns", "text"] for words in lines)
+    assert any(words[0] == "per" and "median" in words for words in lines)
     start = next(i for i, words in enumerate(lines) if words[0] == "labels")
     assert sum(int(words[1]) for words in lines[start + 1 :]) == 30
     out = tmp_path / "parts"

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,12 @@ from regard.metrics import (
 )
 from regard.models import Classifier, ClassifierConfig, Output
 from regard.progress import track
+from regard.tasks.classification.class_weights import (
+    balanced_weights,
+    count_labels,
+    positive_weights,
+    skew_note,
+)
 from regard.tasks.classification.task_options import ClassificationData
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.by_length import by_input_length
@@ -80,6 +87,8 @@ class Classification:
     freeze: bool = False
     word_dropout: float = 0.0
     """Probability that a word is replaced by the unknown token in training."""
+    class_weights: str = "none"
+    """Weights of labels in the loss: none or balanced."""
     train: Corpus | None = None
     valid: Corpus | None = None
 
@@ -92,6 +101,15 @@ class Classification:
     def several(self) -> bool:
         """Whether any number of labels may hold at once."""
         return self.separator is not None
+
+    @cached_property
+    def label_weights(self) -> Tensor | None:
+        """Weights of the labels in the loss, from the training data; None where all are 1."""
+        if self.class_weights == "none":
+            return None
+        rows = list(require_corpus(self.train).column("labels"))
+        counts = count_labels(rows, len(self.labels))
+        return positive_weights(counts, len(rows)) if self.several else balanced_weights(counts)
 
     def build(self) -> Classifier:
         """A classifier with initial weights, or with pretrained word vectors."""
@@ -127,12 +145,15 @@ class Classification:
         if self.features is None and model.training:
             words = drop_words(words, self.word_dropout)
         output = model(words, batch.lengths)
+        weights = self.label_weights
         if self.several:
             targets = batch.labels * (1 - smoothing) + smoothing / 2
-            total = F.binary_cross_entropy_with_logits(output.logits, targets, reduction="sum")
+            total = F.binary_cross_entropy_with_logits(
+                output.logits, targets, pos_weight=weights, reduction="sum"
+            )
         else:
             total = F.cross_entropy(
-                output.logits, batch.labels, reduction="sum", label_smoothing=smoothing
+                output.logits, batch.labels, weights, reduction="sum", label_smoothing=smoothing
             )
         return Loss(total, balance_loss(output.balance)), carried
 
@@ -184,11 +205,8 @@ class Classification:
                 {"text": text, "label": expected, "predicted": output}
                 for text, (expected, output) in zip(texts, pairs, strict=True)
             ),
-<<<<<<< HEAD
             tally=tallies[main],
-=======
             report=report,
->>>>>>> b82fd05 (Report precision, recall and F1 of each class, and draw the confusion matrix)
         )
 
     def predict(self, model: Classifier, texts: Sequence[str | np.ndarray]) -> list[Prediction]:
@@ -362,7 +380,12 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
         sizes,
         labels=counts,
         vocabularies=vocabularies,
-        notes=[note, shortened, *_possible_headers(first_lines, counts)],
+        notes=[
+            note,
+            shortened,
+            skew_note(counts, data.class_weights),
+            *_possible_headers(first_lines, counts),
+        ],
     )
 
 
@@ -379,6 +402,7 @@ def load(data: ClassificationData, config: ClassifierConfig, folder: Path) -> Cl
         kept=kept,
         freeze=data.freeze,
         word_dropout=data.word_dropout,
+        class_weights=data.class_weights,
     )
 
 

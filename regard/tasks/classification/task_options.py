@@ -48,6 +48,8 @@ class ClassificationData:
     """Keep pretrained word vectors fixed."""
     word_dropout: Annotated[float, PROPORTION] = 0.2
     """Probability that a word is replaced by the unknown token in training."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """Weights of labels in the loss; balanced: rare labels count as much as frequent ones."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -180,11 +180,8 @@ class Tagging:
                 {"words": words, "tags": list(tags), "predicted": list(output)}
                 for words, tags, output in zip(shown, gold, predicted, strict=True)
             ),
-<<<<<<< HEAD
             tally=tallies[main],
-=======
             report=report(predicted, gold),
->>>>>>> b82fd05 (Report precision, recall and F1 of each class, and draw the confusion matrix)
         )
 
     def predict(self, model: Tagger, texts: Sequence[str | np.ndarray]) -> list[Prediction]:
