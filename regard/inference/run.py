@@ -94,7 +94,10 @@ class Run:
                 raise ValueError(f"a target does not apply to {self.name} runs")
             options["target"] = clean_text(target)
         trace = make_trace(self.task, self.model, clean, **options)
-        return replace(trace, task=self.name, card=self.card())
+        card = self.card()
+        if not trace.looks and self.spec.attend_with:
+            card["attend_with"] = self.spec.attend_with
+        return replace(trace, task=self.name, card=card)
 
     def force(
         self,

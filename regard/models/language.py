@@ -110,7 +110,9 @@ class LanguageModel(nn.Module):
 def _network(
     config: LanguageConfig, score: Score | None
 ) -> RecurrentNetwork | TransformerNetwork | EncoderNetwork:
-    attention = score or (None if config.attention == "none" else config.attention)
+    default = "additive" if config.model == "recurrent" else "none"
+    named = config.attention or default
+    attention = score or (None if named == "none" else named)
     options = LayerOptions(
         config.width,
         cell=config.cell,

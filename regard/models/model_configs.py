@@ -93,6 +93,8 @@ class TranslatorConfig:
                     "width",
                     f"expected 2 or more for both directions of the encoder, got {self.width}",
                 )
+            if getattr(encoder, "attends", False):
+                check_heads(2 * (self.width // 2), self.heads)
             if self.attention in SAME_SIZE_SCORES and not getattr(decoder, "attends", False):
                 check_even_width(self.width, self.attention)
 
@@ -115,9 +117,9 @@ class LanguageConfig:
     """Kind of network: recurrent, transformer, or another causal encoder."""
     cell: CellName = "lstm"
     """Recurrent cell."""
-    attention: ScoreOrNone = "none"
-    """Attention score: over past states of a recurrent model (none: no attention), or of a
-    transformer (none: scaled_dot)."""
+    attention: ScoreOrNone | None = None
+    """Attention score; none: a recurrent model without attention (default: additive over past
+    states of a recurrent model, scaled_dot in a transformer)."""
     normalize: NormalizerName = "softmax"
     """Normalizer of the attention weights."""
     split: bool = False
@@ -212,8 +214,9 @@ class ClassifierConfig:
 class TaggerConfig:
     """Architecture of a tagger."""
 
-    encoder: EncoderName = "recurrent"
-    """Kind of encoder, which gives words their context."""
+    encoder: EncoderName = "recurrent_self"
+    """Kind of encoder, which gives words their context; recurrent_self is a layer of self-attention
+    over recurrent states."""
     attention: ScoreName = "scaled_dot"
     """Attention score of self-attention."""
     normalize: NormalizerName = "softmax"
@@ -232,8 +235,9 @@ class TaggerConfig:
     ngrams: Count = 96
     """Size of the vectors of character n-grams, which words with similar spelling share; 0 for
     none."""
-    layers: Size = 2
-    """Number of layers of the encoder."""
+    layers: Size | None = None
+    """Number of layers of the encoder, or of its recurrent part (default: 1 in recurrent_self, 2
+    otherwise)."""
     heads: Size = 4
     """Number of heads of self-attention."""
     feed_forward: Size | None = None

@@ -18,6 +18,9 @@ from regard.models.model_options import (
 from regard.models.model_tables import ENCODERS
 from regard.models.output import Output
 
+DEFAULT_LAYERS = {"recurrent_self": 1}
+"""Number of layers of an encoder; 2 in others."""
+
 
 class Tagger(nn.Module):
     """Reads a sentence and labels each word."""
@@ -142,7 +145,7 @@ def _layer_options(config: TaggerConfig, score: Score | None) -> LayerOptions:
     return LayerOptions(
         config.width,
         cell=config.cell,
-        layers=config.layers,
+        layers=config.layers or DEFAULT_LAYERS.get(config.encoder, 2),
         heads=config.heads,
         feed_forward=config.feed_forward,
         dropout=config.dropout,

@@ -25,7 +25,7 @@ def select_look(
     maximum) over all heads of the layer.
     """
     if not trace.looks:
-        raise RegardError("this trace contains no looks: there is nothing to draw")
+        raise RegardError(no_attention(trace))
     names = list(dict.fromkeys(look.name for look in trace.looks))
     if name is None:
         name = next((preferred for preferred in PREFERRED_LOOKS if preferred in names), names[0])
@@ -43,6 +43,18 @@ def select_look(
             raise RegardError(f"look {name!r} has no head {head}: expected one of {heads}")
         candidates = [look for look in candidates if look.head == head]
     return combine_heads(candidates, aggregate)
+
+
+def no_attention(trace: Trace) -> str:
+    """What to say of a trace without looks: how to train a model that attends, where it is known.
+
+    >>> no_attention(Trace("tag", {}, (), "", card={"attend_with": "--encoder recurrent_self"}))
+    'this model has no attention to draw: train one with --encoder recurrent_self'
+    """
+    options = trace.card.get("attend_with")
+    return "this model has no attention to draw" + (
+        f": train one with {options}" if options else ""
+    )
 
 
 def combine_heads(looks: list[Look], aggregate: str = "mean") -> tuple[Look, str]:

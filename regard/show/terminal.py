@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from regard.show.colours import rgb, text_colour
-from regard.show.select import row_sums, select_look
+from regard.show.select import no_attention, row_sums, select_look
 from regard.show.text_width import align_left, align_right, display_width, printable, truncate
 from regard.trace import Trace
 from regard.trace.look import Look
@@ -126,7 +126,8 @@ def report(
     if trace.looks:
         lines += ["", truncate("Weights show where the model looked, not why it answered.", width)]
     else:
-        lines += ["", truncate("This model has no attention to draw.", width)]
+        message = no_attention(trace)
+        lines += ["", f"{message[0].upper()}{message[1:]}."]
     return "\n".join(lines)
 
 

@@ -75,6 +75,9 @@ class TaskSpec:
     """Arguments of `regard train NAME` for an example in its help."""
     training_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Training options with other defaults than those of `TrainingConfig`."""
+    attend_with: str = ""
+    """Training options with which its models attend, named where a run without attention is to be
+    shown."""
     check: Callable[[Any, Any], None] = lambda data, model: None
     """(data options, model options): raise RegardError where they do not fit together."""
     corpus: str | None = None

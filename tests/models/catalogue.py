@@ -75,14 +75,15 @@ TRANSLATORS: dict[str, dict[str, Any]] = {
         for encoder in ("none", "self")
         for decoder in ("recurrent", "transformer")
     },
+    "luong, lstm over recurrent_self": {"encoder": "recurrent_self", "cell": "lstm", "layers": 1},
     "luong, lstm over self": {"encoder": "self", "attention": "dot", "cell": "lstm"},
     "blind over self": {"encoder": "self", "attention": "none"},
 }
 LANGUAGES: dict[str, dict[str, Any]] = {
-    "elman": {"cell": "elman", "first": "zero"},
-    "gru": {"cell": "gru", "layers": 2, "tied": False},
-    "lstm": {},
-    "lstm looking back": {"attention": "additive"},
+    "elman": {"cell": "elman", "first": "zero", "attention": "none"},
+    "gru": {"cell": "gru", "layers": 2, "tied": False, "attention": "none"},
+    "lstm": {"attention": "none"},
+    "lstm looking back": {},
     "gru looking back, split": {"cell": "gru", "attention": "scaled_dot", "split": True},
     "elman looking back by location": {"cell": "elman", "attention": "location"},
     "transformer": {"model": "transformer", "layers": 2},
@@ -105,7 +106,8 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
 }
 TAGGERS: dict[str, dict[str, Any]] = {
     **{f"{kind}": {"encoder": kind} for kind in ("none", "self", "recurrent", "transformer")},
-    "recurrent, no crf": {"crf": False, "layers": 2, "cell": "gru"},
+    "recurrent_self": {},
+    "recurrent, no crf": {"encoder": "recurrent", "crf": False, "layers": 2, "cell": "gru"},
     "words alone": {"characters": 0, "cell": "elman"},
     "experts": {"encoder": "transformer", "experts": 3, "crf": False},
 }

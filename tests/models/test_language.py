@@ -76,7 +76,7 @@ def test_location_in_a_transformer_refuses_what_it_does_not_know() -> None:
 
 def test_an_elman_network_is_its_equation() -> None:
     """h_t = tanh(W_h h_{t-1} + W_e x_t + b), softmax of E h_t; the first state is learned."""
-    model = language(cell="elman").double().eval()
+    model = language(cell="elman", attention="none").double().eval()
     torch.nn.init.normal_(model.body.first)
     text = ids(TARGET_WORDS, 3, LENGTH)
     network, table = model.body.network.network, model.embedding.words.weight

@@ -38,7 +38,7 @@ def test_labels_that_may_not_follow_are_never_chosen() -> None:
     allowed[:, 1] = False
     start = torch.ones(LABELS, dtype=torch.bool)
     start[1] = False
-    config = catalogue.TaggerConfig(width=10, characters=0)
+    config = catalogue.TaggerConfig(width=10, heads=2, characters=0)
     model = catalogue.Tagger(config, 23, LABELS, allowed=allowed, allowed_start=start)
     batch = inputs()
     logits = torch.zeros(3, SOURCE, LABELS)

@@ -27,6 +27,7 @@ from regard.models.embedding import Embedding, PositionEncoding, Unembedding, Ve
 from regard.models.encoders import (
     IdentityEncoder,
     RecurrentEncoder,
+    RecurrentSelfEncoder,
     SelfAttentionEncoder,
     TransformerEncoder,
 )
@@ -259,10 +260,19 @@ class Context(NamedTuple):
     weights: Weights
 
 
+EXPORTED_ENCODERS = (
+    RecurrentEncoder,
+    RecurrentSelfEncoder,
+    TransformerEncoder,
+    SelfAttentionEncoder,
+    IdentityEncoder,
+)
+
+
 def encode(layer: nn.Module, x: Value, lengths: Value) -> Context:
     """An encoder of `regard.models.encoders`."""
     kind = type(layer)  # a subclass may compute something else
-    if kind not in (RecurrentEncoder, TransformerEncoder, SelfAttentionEncoder, IdentityEncoder):
+    if kind not in EXPORTED_ENCODERS:
         raise RegardError(
             f"the encoder {kind.__name__} cannot be exported: only the encoders "
             "built into regard can"
@@ -270,6 +280,9 @@ def encode(layer: nn.Module, x: Value, lengths: Value) -> Context:
     if isinstance(layer, RecurrentEncoder):
         states, last = recurrent(layer.network, x, lengths)
         return Context(states, [part.slice(1, -1).squeeze(1) for part in last], {})
+    if isinstance(layer, RecurrentSelfEncoder):
+        below = encode(layer.recurrent, x, lengths)
+        return encode(layer.attention, below.states, lengths)._replace(last=below.last)
     real = real_positions(lengths, x.size(1))
     mask, weights = real.unsqueeze(1, 2), Weights()
     reach = getattr(layer, "reach", None)

@@ -111,6 +111,7 @@ export class TracePanelElement extends HTMLElement {
     this.stage.hidden = !chosen && !blank;
     this.bar.hidden = !chosen;
     if (!chosen) {
+      const hint = trace.looks.length === 0 && trace.card?.attend_with ? ` Train one with ${trace.card.attend_with} to see where it looks.` : "";
       this.view = blank;
       this.#key = "";
       this.#looks = [];
@@ -118,10 +119,10 @@ export class TracePanelElement extends HTMLElement {
         /** @type {HTMLElement} */ (this.rail).hidden = true;
         this.#place();
         this.#draw();
-        context.legend(null, drawingOptions.none ?? "");
+        context.legend(null, (drawingOptions.none ?? "") + hint);
         return;
       }
-      this.above.replaceChildren(emptyMessage("Nothing to draw", drawingOptions.none ?? "This model has no attention map of this kind."));
+      this.above.replaceChildren(emptyMessage("Nothing to draw", (drawingOptions.none ?? "This model has no attention map of this kind.") + hint));
       context.legend(null, "");
       return;
     }

@@ -242,7 +242,9 @@ export class ViewerElement extends HTMLElement {
       make("main", {}, this.#controls(),
         trace.looks.length ? make("div", { className: "stage" }, parts.rail, board,
           make("aside", { className: "side", "aria-label": "Selected word" }, parts.row))
-          : make("p", { className: "hint", textContent: "This trace contains no attention maps." })),
+          : make("p", { className: "hint", textContent: trace.card?.attend_with
+            ? `This model has no attention to draw: train one with ${trace.card.attend_with}.`
+            : "This trace contains no attention maps." })),
       make("footer", { className: "foot" }, parts.status, parts.legend,
         make("p", { className: "note", textContent: "Weights show where the model looked, not why it answered." })),
       parts.help,

@@ -30,6 +30,7 @@ SPEC = TaskSpec(
     prepare=deferred("regard.tasks.algorithm.task:prepare"),
     load=deferred("regard.tasks.algorithm.task:load"),
     train_example="--kind reverse --longest 12",
+    attend_with="--model memory",
     training_defaults=task_options.TRAINING_DEFAULTS,
     compares="symbol sequences",
     check=deferred("regard.tasks.algorithm.task:check"),

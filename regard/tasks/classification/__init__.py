@@ -15,6 +15,7 @@ SPEC = TaskSpec(
     prepare=deferred("regard.tasks.classification.task:prepare"),
     load=deferred("regard.tasks.classification.task:load"),
     train_example="--data reviews.csv --text review --label stars",
+    attend_with="--pooling weighted",
     training_defaults=task_options.TRAINING_DEFAULTS,
     compares="labels",
     check=deferred("regard.tasks.classification.task:check"),

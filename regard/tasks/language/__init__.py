@@ -27,6 +27,7 @@ SPEC = TaskSpec(
     prepare=deferred("regard.tasks.language.task:prepare"),
     load=deferred("regard.tasks.language.task:load"),
     train_example="--data text.txt --model transformer --minutes 10",
+    attend_with="--attention additive",
     training_defaults=task_options.TRAINING_DEFAULTS,
     check=deferred("regard.tasks.language.task:check"),
     corpus="stories",

@@ -35,6 +35,7 @@ SPEC = TaskSpec(
     prepare=deferred("regard.tasks.translation.task:prepare"),
     load=deferred("regard.tasks.translation.task:load"),
     train_example="--data pairs.tsv --model transformer --width 256",
+    attend_with="--attention additive",
     training_defaults=task_options.TRAINING_DEFAULTS,
     compares="texts",
     check=deferred("regard.tasks.translation.task:check"),
