@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.metrics import Measurement, Tally
-from regard.metrics import ClassReport, Measurement
+from regard.metrics import ClassReport, Measurement, Tally
 from regard.tasks.prediction import Prediction
 
 Model = TypeVar("Model", bound=nn.Module)
