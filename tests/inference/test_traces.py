@@ -21,7 +21,7 @@ VARIANTS = {
         {"pooling": "self", "heads": 2},
         {"encoder": "transformer", "heads": 2, "experts": 2},
     ],
-    "tag": [{}, {"encoder": "transformer", "heads": 2}],
+    "tag": [{}, {"encoder": "transformer", "heads": 2}, {"encoder": "recurrent"}],
 }
 LOOKS = {
     ("translation", 0): {"source": 1},
@@ -39,8 +39,9 @@ LOOKS = {
     ("classify", 0): {"pooling": 1},
     ("classify", 1): {"pooling.self": 2, "pooling": 1},
     ("classify", 2): {"encoder.self": 2, "encoder.experts": 1, "experts": 1, "pooling": 1},
-    ("tag", 0): {},
+    ("tag", 0): {"encoder.self": 4},
     ("tag", 1): {"encoder.self": 4},
+    ("tag", 2): {},
 }
 CASES = list(LOOKS)
 
@@ -72,6 +73,8 @@ def test_looks_belong_to_their_sides(case, runs):
         sums = look.weights.sum(1)
         assert np.all(np.isclose(sums, 1, atol=1e-5) | (sums == 0))
     assert counts == LOOKS[case]
+    # a model that does not attend says with which options one does
+    assert ("attend_with" in trace.card) == (not counts)
     for side in trace.sides.values():
         for token in side.tokens:
             if not token.special:

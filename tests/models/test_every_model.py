@@ -193,3 +193,9 @@ def _called(task: str) -> Any:
 def _paired(place: str) -> bool:
     """Whether the check can say of these weights who looks at whom."""
     return (place.startswith("decoder") and not place.endswith("experts")) or place == "source"
+
+
+@pytest.mark.parametrize("task", catalogue.MAKERS)
+def test_the_default_model_of_every_task_attends(task):
+    maker, _ = catalogue.MAKERS[task]
+    assert catalogue.run(maker(), catalogue.inputs(), need_weights=True).weights

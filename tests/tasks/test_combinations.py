@@ -78,7 +78,7 @@ CLASSIFY: list[Options] = [
 TAG: list[Options] = [
     *(
         {"encoder": encoder, "crf": crf}
-        for encoder in ("none", "self", "recurrent", "transformer")
+        for encoder in ("none", "self", "recurrent", "recurrent_self", "transformer")
         for crf in (True, False)
     ),
     *(
