@@ -48,7 +48,9 @@ STATES: dict[str, dict[str, str]] = {
     },
     "entities": {"row": "3"},
     "gradient": {"output": "2"},
-    "steps": {"step": "5"},
+    "steps": {"step": "6"},
+    "scores": {"mask": "causal", "normalize": "sparsemax"},
+    "memory": {"text": "3 1 4 1 5 9 2 6"},
     "compare": {"row": "2", "column": "1"},
 }
 """What is selected on a screen, where it is not the default."""
@@ -74,7 +76,8 @@ TRAINED_RUNS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ),
     ("stories", "language", {"attention": "scaled_dot", "width": 96, "word_size": 96}),
     ("reviews", "classify", {"width": 64, "word_size": 64, "batch_tokens": 512}),
-    ("names", "tag", {"encoder": "self", "width": 64, "word_size": 64}),
+    ("names", "tag", {"encoder": "transformer", "experts": 4, "width": 64, "word_size": 64}),
+    ("copy", "algorithm", {"kind": "copy", "longest": 8}),
 )
 """The runs that are trained where none are given: name, task, options."""
 

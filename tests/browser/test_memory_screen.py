@@ -11,7 +11,7 @@ def test_heads_over_time_are_those_of_the_trace(app, ask_trace):
     text = window.state()["text"]
     trace = ask_trace("copy", text)
     assert page.get_by_role("heading", level=2, name=trace["output"]).is_visible()
-    labels = page.locator(".rg-timeline text").all_inner_texts()
+    labels = page.locator(".rg-timeline text").all_text_contents()
     assert {"Write head 1", "Write head 2", "Input", "Output"} <= set(labels)
     page.locator(".rg-timeline").focus()
     window.press("Home")

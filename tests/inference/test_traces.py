@@ -86,6 +86,11 @@ def test_looks_belong_to_their_sides(case, runs):
     if case[0] == "translation":
         assert trace.output == run([text])[0]
         assert len(trace.prediction["nbest"]) == 5
+        for one in trace.prediction["nbest"]:
+            words = "".join(one["tokens"]).removesuffix("<eos>")
+            assert " ".join(words.splitlines()) == one["output"]
+            total = sum(one["token_log_probabilities"])
+            assert total == pytest.approx(one["log_probability"], abs=1e-4)
         told = run.trace(text, "film the")
         assert [t.word for t in told.sides["target"].tokens][-1] is None
         assert told.output == "film the"

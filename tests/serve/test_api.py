@@ -50,6 +50,14 @@ def test_examples_are_of_the_data_that_a_run_was_trained_on(ask, runs, server, m
         assert model.example_texts() == model.spec.example_texts
 
 
+def test_words_nearest_to_queries_are_for_models_that_have_any(ask):
+    assert ask("GET", "/v1/models/my-translation/words").json == {"queries": []}
+    for words in ask("GET", "/v1/models/my-classify/words").json["queries"]:
+        angles = [near["degrees"] for near in words]
+        assert angles == sorted(angles)
+        assert 0 <= angles[0] <= angles[-1] <= 180
+
+
 def test_translations_have_the_shape_of_a_pipeline(ask, runs):
     expected = runs["translation"](TEXTS)
     response = ask("POST", "/v1/models/my-translation/predict", {"inputs": TEXTS}).json
