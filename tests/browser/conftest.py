@@ -23,6 +23,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "stack": ("translation", TRANSFORMER),
     "prose": ("language", {"attention": "dot", "learning_rate": 0.01, "steps": 3}),
     "views": ("classify", {}),
+    "asking": ("classify", {"pooling": "fixed", "queries": 2, "encoder": "none"}),
     "names": ("tag", {"encoder": "transformer", "layers": 1, "heads": 2, "experts": 3}),
     "plain": ("translation", {"attention": "none"}),
     "copy": ("algorithm", {"longest": 4, "slots": 7, "slot_width": 6, "write_heads": 2}),

@@ -6,13 +6,14 @@ import shutil
 from pathlib import Path
 
 from regard.serve import Server
+from tests.browser.conftest import RUNS
 from tests.browser.screens import TEXTS
 
 
 def test_home_leads_to_a_model(app):
     window = app().open("")
     page = window.page
-    assert page.locator(".rg-card.model").count() == 7
+    assert page.locator(".rg-card.model").count() == len(RUNS)
     page.get_by_role("link", name=re.compile("^views")).click()
     window.ready()
     assert page.url.endswith("/sentiment?model=views")

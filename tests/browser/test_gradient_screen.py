@@ -40,6 +40,10 @@ def test_gradient_strips_are_the_attributions(app, ask_trace):
 
 def test_gradient_of_one_of_several_answers(app):
     window = app().open("gradient", model="pairs", text=TEXT)
+    opened = window.page.locator(".rg-card-head h2").inner_text()
+    assert opened.startswith("What “")
+    assert "(end)" not in opened
+    assert window.page.get_by_text("Attention gates the gradient").is_visible()
     picker = window.page.get_by_label("Output")
     picker.select_option(index=0)
     window.ready()

@@ -31,5 +31,11 @@ def test_self_attention_heads(app):
     assert re.search(r"entropy \d\.\d\d bits", lines.nth(0).text_content() or "")
     lines.nth(3).click()
     assert "layer 1 · head 1" in title.inner_text()
+    page.get_by_label("Sort by").select_option("entropy")
+    window.ready()
+    entropies = re.findall(r"entropy (\d+\.\d\d)", " ".join(lines.all_text_contents()))
+    assert len(entropies) == 4
+    assert entropies == sorted(entropies, key=float)
+    assert "Encoder self-attention" in title.inner_text()
     page.get_by_label("Heads", exact=True).select_option("max")
     assert "need not sum" in page.locator("regard-legend").inner_text()

@@ -33,6 +33,27 @@ def test_sentiment_changes_with_its_words(app):
     assert page.locator("rg-verdict [aria-pressed=true]").inner_text() == "not"
 
 
+def test_every_query_has_its_words(app, ask_trace):
+    window = app().open("sentiment", model="asking", text=TEXTS["sentiment"])
+    page = window.page
+    weights = next(
+        look["weights"]
+        for look in ask_trace("asking", TEXTS["sentiment"])["looks"]
+        if look["name"] == "pooling"
+    )
+    queries = page.get_by_role("group", name="Query").get_by_role("button")
+    assert queries.all_inner_texts() == ["query 1", "query 2"]
+    for row, query in enumerate(queries.all()):
+        query.click()
+        assert query.get_attribute("aria-pressed") == "true"
+        words = TEXTS["sentiment"].split()
+        most = words[weights[row].index(max(weights[row]))]
+        assert window.status().startswith(f"‘query {row + 1}’ looks at ‘{most}’")
+        page.wait_for_selector(".rg-near li")
+        assert page.locator(".rg-near li").count() == 8
+    assert page.get_by_text("the underline shows it relative").is_visible()
+
+
 def test_right_to_left_text(app):
     window = app().open("sentiment", model="views", text="החתול ישן על הכיסא")
     group = window.page.get_by_role("group", name="Words by weight")

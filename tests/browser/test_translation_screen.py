@@ -29,7 +29,28 @@ def test_translation_by_click_and_key(app):
     heading = page.locator("regard-row h2").first.inner_text()
     assert heading == f"{words.nth(2).inner_text()} looks at"
     assert page.locator("regard-row h2").nth(1).inner_text() == "Alternatives"
-    assert page.locator(".rg-nbest li").count() >= 2
+    rest = page.locator(".rg-nbest li bdi").all_inner_texts()
+    assert len(rest) == 4
+    path = " ".join(page.locator(".rg-tree li.chosen > .rg-branch bdi").all_inner_texts())
+    written = " ".join(words.all_inner_texts())
+    assert path.removesuffix(" (end)").split() == written.split()
+    assert written not in rest
+    scores = [float(one.replace("−", "-")) for one in page.locator(".bar-number").all_inner_texts()]
+    assert scores[-4:] == sorted(scores[-4:], reverse=True)
+    title = page.locator(".rg-board-title").inner_text()
+    assert title.startswith("Attention to the source")
+    assert "rows: words of the translation" in title
+
+
+def test_the_end_token_is_shown_on_request(app):
+    window = app().open("translation", model="pairs", text=TEXTS["translation"])
+    page = window.page
+    assert "(end)" not in page.locator(".rg-output").inner_text()
+    page.get_by_label("hide special tokens").uncheck()
+    window.ready()
+    assert window.state()["specials"] == "show"
+    ended = page.evaluate("document.querySelector('rg-trace-panel').trace.prediction.finished")
+    assert ("(end)" in page.locator(".rg-output").inner_text()) == ended
 
 
 def test_links_text_and_table_share_the_selection(app):
