@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.argument_parser import Parser
 from regard.errors import RegardError
+from regard.examples import example_path
 from regard.options import add_options
 from regard.verified_files import MEBIBYTE, read_json
 
@@ -75,7 +76,7 @@ def _tasks_of(arguments: Sequence[str]) -> list[str]:
     tasks = []
     for argument in arguments:
         try:
-            config = read_json(Path(argument) / "config.json", MEBIBYTE)
+            config = read_json(example_path(argument) / "config.json", MEBIBYTE)
             tasks.append(str(config["task"]))
         except (OSError, ValueError, KeyError, TypeError, RegardError):
             continue

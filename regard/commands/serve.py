@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from regard.errors import RegardError
+from regard.examples import PREFIX, example_path
 
 
 def add(commands: Any, arguments: Sequence[str] | None) -> None:
@@ -17,7 +18,8 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         "serve",
         help="serve trained models: a web app and an HTTP API",
         examples=(
-            "regard serve runs/en-fr runs/reviews --open",
+            "regard serve --open",
+            "regard serve runs/en-fr runs/reviews example:sentiment",
             "regard serve runs --port 8080",
         ),
     )
@@ -26,7 +28,8 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         nargs="*",
         type=Path,
         metavar="folder",
-        help="run folders, or folders that contain some (default: the screens that need no model)",
+        help="run folders, or folders that contain some (default: the examples that come with "
+        "Regard)",
     )
     serve.add_argument(
         "--port",
@@ -94,7 +97,7 @@ def _run_folders(folders: Sequence[Path]) -> list[Path]:
     from regard.training.stored_runs.run_summary import find_runs
 
     runs: list[Path] = []
-    for folder in folders:
+    for folder in [example_path(path) for path in folders or [Path(PREFIX)]]:
         inside = find_runs(folder) if folder.is_dir() else []
         runs += inside or [folder]  # the server says why a folder is no run
     return list(dict.fromkeys(runs))

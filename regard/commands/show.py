@@ -10,6 +10,7 @@ from typing import Any
 
 from regard.commands.line_io import encodable
 from regard.errors import RegardError, unknown
+from regard.examples import example_path
 from regard.options import positive
 
 ENDINGS = ("html", "svg", "png", "json")
@@ -113,6 +114,7 @@ def _trace(chosen: argparse.Namespace) -> Any:
     """The trace of a file, or of a run on a text."""
     from regard.trace import Trace
 
+    chosen.source = example_path(chosen.source)
     if not chosen.source.exists():
         raise RegardError(f"{chosen.source}: no such run folder or trace file")
     if not chosen.source.is_dir():

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from regard.atomic_files import is_partial_file, make_folder, write_text
 from regard.errors import RegardError, nearest_name
+from regard.examples import PREFIX, example_path, is_example
 from regard.training.run_identity import changed_options, unknown_options
 from regard.verified_files import MEBIBYTE, read_json
 
@@ -29,9 +30,15 @@ FORMAT = 4
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder with the config, weights, tokenizers, metrics and state of a run."""
+    """The folder with the config, weights, tokenizers, metrics and state of a run.
+
+    `example:NAME` is a run that comes with the package.
+    """
 
     path: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", example_path(self.path))
 
     @property
     def model(self) -> Path:
@@ -251,12 +258,18 @@ class RunFolder:
             )
 
     def refuse_links(self, *paths: Path) -> None:
-        """Raise an error if one of these paths in the folder (default: any) is a link or a pipe.
+        """Raise an error if one of these paths in the folder (default: any) is a link or a pipe, or
+        if the run came with the package.
 
         Called before the folder is written to, since somebody else may have made it: a link may
         lead to any file. Links in its subfolders need no check: files there are replaced, never
         written to.
         """
+        if is_example(self.path):
+            raise RegardError(
+                f"{self.path}: an example run, and nothing is written into the package: copy it "
+                f"with `regard pack {PREFIX}{self.path.name} --to FOLDER`"
+            )
         try:
             wrong = [path for path in paths or self.path.iterdir() if not _is_plain(path)]
         except OSError as error:

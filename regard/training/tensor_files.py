@@ -3,6 +3,9 @@
 A file is one atomic write, and its digest is part of it: no crash can separate them. The digest
 covers the names, types, shapes and values of all tensors and the plain values stored with them. It
 is SHA-256, which detects damage; it does not show who wrote the file.
+
+A file may hold its float32 tensors in half precision, if its plain values say so; they are read as
+float32 again. The digest covers what is stored.
 """
 
 import hashlib
@@ -27,6 +30,9 @@ from regard.verified_files import MEBIBYTE, check_regular, parse_json
 MAX_HEADER = 32 * MEBIBYTE
 KEY, DIGEST = "regard", "digest"
 """Where the plain values are in the metadata of a file, and the digest among them."""
+STORED = "stored"
+"""Which plain value says that float32 tensors are stored in half precision."""
+HALF = "float16"
 RESTORE = "restore it from a copy, or train the run again"
 TYPES = {
     "F64": torch.float64,
@@ -78,13 +84,37 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise RegardError(
             f"{path}: is damaged (its SHA-256 digest does not match its content): {RESTORE}"
         )
+    if about.pop(STORED, None) == HALF:
+        halves = (name for name, tensor in tensors.items() if tensor.dtype == torch.float16)
+        tensors |= {name: tensors[name].float() for name in halves}
     return tensors, about
 
 
+def half_precision(path: Path) -> bytes:
+    """The content of a file of tensors with its float32 tensors in half precision.
+
+    Half precision has 11 significant bits, and numbers up to 65,504: larger ones are an error.
+    """
+    tensors, about = read_tensors(path)
+    for name, tensor in tensors.items():
+        if tensor.dtype == torch.float32:
+            tensors[name] = tensor.half()
+            if bool(torch.isinf(tensors[name]).any()):
+                raise RegardError(f"{path}: {name} has numbers too large for half precision")
+    about[STORED] = HALF
+    metadata = {KEY: json.dumps({**about, DIGEST: _digest(tensors, about)})}
+    return safetensors.torch.save(tensors, metadata)
+
+
 def read_header(path: Path) -> Header:
-    """Types and shapes of the tensors of a file, which is checked no further."""
+    """Types and shapes of the tensors of a file as they are read; it is checked no further."""
     tensors, about = _read_header(path)
     about.pop(DIGEST, None)
+    if about.pop(STORED, None) == HALF:
+        tensors = {
+            name: ("F32" if dtype == "F16" else dtype, shape)
+            for name, (dtype, shape) in tensors.items()
+        }
     return Header(tensors, about)
 
 

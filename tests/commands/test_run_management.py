@@ -114,6 +114,40 @@ def test_pack_refuses_used_folders_and_makes_the_same_archive_twice(runs, capsys
     assert regard.load("unpacked/tag").predict(["a b"]) == regard.load("runs/tag").predict(["a b"])
 
 
+def test_weights_in_half_precision_are_declared_and_read_as_float32(runs, capsys):
+    import torch
+    from safetensors import safe_open
+
+    from regard.training.tensor_files import half_precision, read_header, write_tensors
+
+    assert main(["pack", "runs/classify", "--to", "half", "--half"]) == 0
+    original, half = (regard.load(path).model.state_dict() for path in ("runs/classify", "half"))
+    for name, tensor in original.items():
+        assert half[name].dtype == tensor.dtype == torch.float32
+        assert torch.equal(half[name], tensor.half().float())
+    with safe_open("half/model.safetensors", "pt") as file:
+        assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float16}  # noqa: SIM118
+    header = read_header(runs.parent / "half" / "model.safetensors")
+    assert {dtype for dtype, _ in header.tensors.values()} == {"F32"}
+    size = [
+        (runs.parent / run / "model.safetensors").stat().st_size
+        for run in ("runs/classify", "half")
+    ]
+    assert size[1] < 0.7 * size[0]
+    # what is stored is covered by the digest, and half precision that is not declared is refused
+    path = runs.parent / "half" / "model.safetensors"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(regard.RegardError, match="digest does not match"):
+        regard.load("half")
+    path.write_bytes(content.replace(b'\\"stored\\"', b'\\"stared\\"'))
+    with pytest.raises(regard.RegardError, match="are float16, expected float32"):
+        regard.load("half")
+    write_tensors(path, {"large": torch.tensor([1e5])})
+    with pytest.raises(regard.RegardError, match="too large for half precision"):
+        half_precision(path)
+
+
 def test_prune_frees_what_it_says(runs, capsys):
     def size():
         return sum(path.stat().st_size for path in (runs / "translation").rglob("*"))

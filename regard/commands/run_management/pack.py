@@ -16,12 +16,15 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         "like any run; an archive is unpacked first.",
         examples=(
             "regard pack runs/en-fr --to en-fr",
-            "regard pack runs/en-fr --to en-fr.zip",
+            "regard pack runs/en-fr --to en-fr.zip --half",
         ),
     )
     pack.add_argument("folder", type=Path, metavar="run", help="the run folder")
     pack.add_argument(
         "--to", type=Path, required=True, metavar="FOLDER", help="a new folder, or a .zip file"
+    )
+    pack.add_argument(
+        "--half", action="store_true", help="store the weights in half precision: half the size"
     )
     pack.set_defaults(run=_pack, parser=pack)
 
@@ -32,6 +35,6 @@ def _pack(chosen: argparse.Namespace) -> int:
     from regard.training.stored_runs.run_summary import summarize_run
 
     whole = summarize_run(chosen.folder).size
-    size = pack_run(chosen.folder, chosen.to)
+    size = pack_run(chosen.folder, chosen.to, half=chosen.half)
     print(f"{chosen.to}: {format_size(size)}, of the {format_size(whole)} of {chosen.folder}")
     return 0

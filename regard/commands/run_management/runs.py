@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
+from regard.examples import PREFIX, example_path
 
 HEADINGS = ("run", "task", "data", "best metric", "written", "size", "status")
 MAX_WIDTH = 30
@@ -19,14 +20,15 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     runs = commands.add_parser(
         "runs",
         help="list the runs in a folder",
-        examples=("regard runs", "regard runs experiments --json"),
+        examples=("regard runs", "regard runs experiments --json", "regard runs example:"),
     )
     runs.add_argument(
         "folder",
         type=Path,
         nargs="?",
         default=Path("runs"),
-        help="a folder that contains run folders (default: runs)",
+        help="a folder that contains run folders; example: lists the runs that come with Regard "
+        "(default: runs)",
     )
     runs.add_argument("--json", action="store_true", help="print all details as JSON")
     runs.set_defaults(run=_runs, parser=runs)
@@ -36,10 +38,11 @@ def _runs(chosen: argparse.Namespace) -> int:
     from regard.training.stored_runs.model_card import format_date, format_size
     from regard.training.stored_runs.run_summary import find_runs, summarize_run
 
+    chosen.folder = example_path(chosen.folder)
     if not chosen.folder.is_dir():
         raise RegardError(
             f"{chosen.folder}: no such folder: give a folder with runs, or train one with `regard "
-            "train`"
+            f"train`; `regard runs {PREFIX}` lists the runs that come with Regard"
         )
     summaries = []
     for path in find_runs(chosen.folder):

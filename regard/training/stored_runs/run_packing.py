@@ -23,22 +23,23 @@ ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 """The date of all files in an archive, so that the same run gives the same archive."""
 
 
-def pack_run(path: Path, to: Path) -> int:
+def pack_run(path: Path, to: Path, *, half: bool = False) -> int:
     """Write what using a run needs to a new folder, or to a file that ends in .zip; its bytes.
 
     That is the config, the weights, the tokenizers and labels, the metrics and a model card. Left
     out are all texts (the corpora, the samples and the sentences of evaluations), the folders of
-    the data files, checkpoints, and the state of the optimizer.
+    the data files, checkpoints, and the state of the optimizer. With `half` the weights are stored
+    in half precision; they are read as float32 again.
     """
     folder = RunFolder(path)
     folder.config()
     if not folder.model.exists():
         raise RegardError(f"{path}: has no weights yet: train it first")
     if to.suffix == ".zip":
-        return write_output(to, lambda stream: _write_zip(folder, to.stem, stream))
+        return write_output(to, lambda stream: _write_zip(folder, half, to.stem, stream))
     if to.suffix:
         raise RegardError(f"{to}: expected a folder, or a file that ends in .zip")
-    return write_folder(to, lambda part: _write_files(folder, part))
+    return write_folder(to, lambda part: _write_files(folder, half, part))
 
 
 def prune_run(path: Path, *, dry_run: bool = False) -> dict[str, int]:
@@ -84,8 +85,8 @@ def _mark(folder: Path, how: str) -> None:
     write_text(folder / RunFolder(folder).packed.name, json.dumps({"how": how}) + "\n")
 
 
-def _write_files(folder: RunFolder, to: Path) -> int:
-    for name, content in _contents(folder):
+def _write_files(folder: RunFolder, half: bool, to: Path) -> int:
+    for name, content in _contents(folder, half):
         target = to / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(content, Path):
@@ -95,9 +96,9 @@ def _write_files(folder: RunFolder, to: Path) -> int:
     return sum(file.stat().st_size for file in to.rglob("*") if file.is_file())
 
 
-def _write_zip(folder: RunFolder, name: str, stream: Any) -> int:
+def _write_zip(folder: RunFolder, half: bool, name: str, stream: Any) -> int:
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for inside, content in _contents(folder):
+        for inside, content in _contents(folder, half):
             entry = zipfile.ZipInfo(f"{name}/{inside}", ZIP_DATE)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
@@ -106,13 +107,13 @@ def _write_zip(folder: RunFolder, name: str, stream: Any) -> int:
     return int(stream.tell())
 
 
-def _contents(folder: RunFolder) -> Iterator[tuple[str, Path | bytes]]:
+def _contents(folder: RunFolder, half: bool) -> Iterator[tuple[str, Path | bytes]]:
     """The files of a packed run: copied as they are, or rewritten without texts."""
-    config = folder.config()
-    yield CONFIG, _as_json(_without_folders(config))
-    yield folder.model.name, folder.model
-    yield folder.packed.name, _as_json({"how": "packed"})
-    yield CARD, model_card(summarize_run(folder.path)).encode()
+    summary = summarize_run(folder.path)
+    yield CONFIG, _as_json(_without_folders(summary.config))
+    yield folder.model.name, _in_half_precision(folder.model) if half else folder.model
+    yield folder.packed.name, _as_json({"how": "packed", "written": int(summary.modified)})
+    yield CARD, model_card(summary).encode()
     for file in sorted(folder.data.rglob("*")):
         if file.is_file() and not file.is_symlink() and file.suffix != CORPUS_ENDING:
             name = file.relative_to(folder.path).as_posix()
@@ -123,6 +124,12 @@ def _contents(folder: RunFolder) -> Iterator[tuple[str, Path | bytes]]:
     for file in sorted(folder.evaluations.glob("*.json")):
         if not file.is_symlink():
             yield f"{folder.evaluations.name}/{file.name}", file
+
+
+def _in_half_precision(path: Path) -> bytes:
+    from regard.training.tensor_files import half_precision  # imports torch
+
+    return half_precision(path)
 
 
 def _as_json(record: dict[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
+from regard.examples import example_path
 from regard.number_format import format_interval, format_value
 from regard.training.metrics_log import MAX_METRICS, saved_weights
 from regard.training.run_folder import LOCK, RunFolder
@@ -80,7 +81,7 @@ def summarize_run(path: Path) -> RunSummary:
     last = steps[-1] if steps else {}
     has_model = folder.model.exists()
     return RunSummary(
-        path,
+        folder.path,
         config,
         _status(folder, position, has_model),
         saved_weights(lines),
@@ -94,6 +95,7 @@ def summarize_run(path: Path) -> RunSummary:
 
 def find_runs(folder: Path, depth: int = 2) -> list[Path]:
     """The runs in a folder and in its subfolders, by name; the folder itself, if it is a run."""
+    folder = example_path(folder)
     if _is_run(folder):
         return [folder]
     try:
@@ -192,6 +194,10 @@ def _sizes(folder: RunFolder) -> dict[str, int]:
 
 
 def _modified(folder: RunFolder) -> float:
+    """When the weights were written; a copy has a new date, so that a packed run records it."""
+    written = _read_record(folder.packed).get("written")
+    if isinstance(written, int) and not isinstance(written, bool):
+        return float(written)
     path = folder.model if folder.model.exists() else folder.path / "config.json"
     return path.stat().st_mtime
 
