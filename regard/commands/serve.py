@@ -53,6 +53,13 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         metavar="NAME",
         help="additional host name under which the server can be reached",
     )
+    serve.add_argument(
+        "--allow-embedding",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="site whose pages may embed the app in a frame, such as https://example.org",
+    )
     serve.add_argument("--open", action="store_true", help="open the web app in a browser")
     serve.set_defaults(run=_serve, parser=serve)
 
@@ -71,6 +78,7 @@ def _serve(chosen: argparse.Namespace) -> int:
         port=chosen.port,
         token=token,
         allowed_hosts=chosen.allow_host,
+        embedding=chosen.allow_embedding,
         on_error=report,
     )
     if not is_loopback(chosen.host):

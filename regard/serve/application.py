@@ -28,6 +28,7 @@ def create_app(state: AppState, on_error: Callable[[str], None] = lambda line: N
     async def lifespan(app: object) -> AsyncIterator[None]:
         yield
         state.stopping = True
+        await anyio.to_thread.run_sync(state.measurements.close, state.limits.request_seconds)
         await anyio.to_thread.run_sync(state.models.close, state.limits.request_seconds)
 
     routes = _api_routes(state) + _page_routes(state)

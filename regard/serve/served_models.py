@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from torch.nn import Module
 
 from regard.errors import RegardError
+from regard.examples import PREFIX, is_example
 from regard.inference import load
 from regard.inference.run import Run
 from regard.serve.api import run_history
@@ -17,6 +19,7 @@ from regard.serve.limits import Limits
 from regard.serve.worker import Worker
 from regard.tasks.registry import TASKS, TaskSpec
 from regard.training import RunFolder
+from regard.training.stored_runs.run_summary import RunSummary, summarize_run
 
 MAX_EXAMPLES = 5
 
@@ -33,8 +36,13 @@ class ServedModel:
     run: Run | None = None
     looks: tuple[str, ...] = ()
     """Names of the attention maps in its traces; none before it has weights."""
+    argument: str = ""
+    """How commands name the run."""
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    """Faithfulness reports that could not be saved in its folder."""
 
     def __post_init__(self) -> None:
+        self._summary: tuple[tuple[int, ...], RunSummary] | None = None
         self.worker = Worker(self._predict, self.limits, self.id)
         if self.folder.model.exists():
             self._load()
@@ -84,6 +92,14 @@ class ServedModel:
         if not self.accepts_texts:
             raise Problem(409, f"{self.id} reads vectors from files: it does not accept texts")
 
+    def summary(self) -> RunSummary:
+        """What its folder holds, read again when its files have changed."""
+        files = (self.folder.metrics, self.folder.model)
+        state = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in files)
+        if self._summary is None or self._summary[0] != state:
+            self._summary = (state, summarize_run(self.folder.path))
+        return self._summary[1]
+
     def load_run(self, checkpoint: str | None = None) -> Run:
         """The run, perhaps with the weights of a checkpoint; for the model's own thread only."""
         if self.run is None and self.folder.model.exists():
@@ -107,6 +123,7 @@ class ServedModel:
 
     def description(self) -> dict[str, Any]:
         """Its entry in `/v1/models`; the first four members are those of OpenAI's list."""
+        summary = self.summary()
         description: dict[str, Any] = {
             "id": self.id,
             "object": "model",
@@ -120,6 +137,10 @@ class ServedModel:
             "looks": list(self.looks),
             "examples": list(self.example_texts()),
             "parameters": None,
+            "data": summary.files,
+            "metric": summary.metric(),
+            "written": summary.modified,
+            "argument": self.argument or self.id,
             "config": {part: self.config.get(part) or {} for part in ("model", "training")},
         }
         if self.run is not None:
@@ -176,10 +197,11 @@ class ServedModels:
     by_id: dict[str, ServedModel]
 
     @classmethod
-    def load(cls, paths: Sequence[Path], limits: Limits) -> "ServedModels":
+    def load(cls, paths: Sequence[Path], limits: Limits, *, local: bool = False) -> "ServedModels":
         """Load the runs; those without weights yet are served for their training curves.
 
-        Without any run, the screens that need no model are served.
+        Without any run, the screens that need no model are served. Clients on this machine
+        (`local`) see the folders of runs in commands, others only their ids.
         """
         by_id: dict[str, ServedModel] = {}
         try:
@@ -187,8 +209,9 @@ class ServedModels:
                 folder = RunFolder(path)
                 folder.refuse_links_out()
                 config = folder.config()
-                model_id = _unique_id(path.resolve().name or "run", by_id)
-                by_id[model_id] = ServedModel(model_id, folder, config, limits)
+                model_id = _unique_id(folder.path.resolve().name or "run", by_id)
+                argument = _command_argument(folder.path, model_id, local=local)
+                by_id[model_id] = ServedModel(model_id, folder, config, limits, argument=argument)
         except BaseException:
             cls(by_id).close(1.0)
             raise
@@ -225,6 +248,12 @@ def _look_names(run: Run, spec: TaskSpec) -> tuple[str, ...]:
     except (RegardError, ValueError, IndexError, RuntimeError):
         return ()
     return tuple(dict.fromkeys(look.name for look in trace.looks))
+
+
+def _command_argument(path: Path, model_id: str, *, local: bool) -> str:
+    if is_example(path):
+        return f"{PREFIX}{path.resolve().name}"
+    return quote(str(path)) if local else model_id
 
 
 def _unique_id(name: str, taken: dict[str, ServedModel]) -> str:

@@ -15,7 +15,7 @@ import uvicorn
 
 from regard.errors import RegardError
 from regard.serve.application import create_app
-from regard.serve.http.access import LOOPBACK, Access, normalize_hosts
+from regard.serve.http.access import LOOPBACK, ORIGIN, Access, normalize_hosts
 from regard.serve.http.connections import ACCEPTED_AT_ONCE, limited_connections
 from regard.serve.http.routing import AppState
 from regard.serve.limits import Limits
@@ -39,6 +39,7 @@ class Server:
         port: int = 0,
         token: str | None = None,
         allowed_hosts: Iterable[str] = (),
+        embedding: Iterable[str] = (),
         limits: Limits | None = None,
         on_error: Callable[[str], None] = lambda line: None,
     ) -> None:
@@ -50,6 +51,7 @@ class Server:
             port: the port; 0 for any free one.
             token: the token that every request must send.
             allowed_hosts: further host names under which the server can be reached.
+            embedding: origins whose pages may embed the app, such as https://example.org.
             limits: limits of requests; default: those of `Limits`.
             on_error: receives the type and place of internal errors, never a user's text.
         """
@@ -61,17 +63,24 @@ class Server:
             raise RegardError(
                 f"the token must have at least {MIN_TOKEN_LENGTH} characters, all of them ASCII"
             )
+        for origin in (origins := tuple(embedding)):
+            if ORIGIN.fullmatch(origin) is None:
+                raise RegardError(
+                    f"--allow-embedding {origin}: expected an origin, such as https://example.org"
+                )
         limits = limits or Limits()
         self._socket = _bind(host, port)
         self.host, self.port = host, int(self._socket.getsockname()[1])
         own_host = [] if _is_unspecified(host) else [host]
         hosts = normalize_hosts([*LOOPBACK, *allowed_hosts, *own_host])
         try:
-            models = ServedModels.load([Path(path) for path in paths], limits)
+            models = ServedModels.load(
+                [Path(path) for path in paths], limits, local=is_loopback(host)
+            )
         except BaseException:
             self._socket.close()
             raise
-        self.state = AppState(models, limits, Access(hosts, token))
+        self.state = AppState(models, limits, Access(hosts, token, origins))
         config = uvicorn.Config(
             create_app(self.state, on_error),
             access_log=False,

@@ -9,8 +9,16 @@ import anyio.to_thread
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from regard.inference.explain import faithfulness_reports
-from regard.serve.api import completions, libretranslate, predictions, run_history, steps, traces
+from regard.serve.api import (
+    completions,
+    libretranslate,
+    measurements,
+    model_cards,
+    predictions,
+    run_history,
+    steps,
+    traces,
+)
 from regard.serve.http.problems import Problem, too_many_requests
 from regard.serve.http.prometheus import TEXT_FORMAT
 from regard.serve.http.routing import JSON, AppState, Call, Route, json_response
@@ -36,6 +44,10 @@ MODEL = record(
         "looks": array(text()),
         "examples": array(text()),
         "parameters": {"type": ["integer", "null"]},
+        "data": text(),
+        "metric": text(),
+        "written": {"type": "number"},
+        "argument": text(),
         "config": ANY_OBJECT,
     }
 )
@@ -279,9 +291,7 @@ async def get_evaluation_sentences(call: Call) -> Response:
 
 async def get_faithfulness(call: Call) -> Response:
     """Reports on whether a run's attention is faithful."""
-    return list_response(
-        await anyio.to_thread.run_sync(faithfulness_reports.saved_reports, call.model.folder)
-    )
+    return list_response(await anyio.to_thread.run_sync(measurements.reports, call.model))
 
 
 async def get_checkpoints(call: Call) -> Response:
@@ -308,6 +318,10 @@ ROUTES = (
         "GET", "/v1/models", "All models", get_models, lambda state, model: list_schema(MODEL)
     ),
     Route("GET", "/v1/models/{id}", "One model", get_model, lambda state, model: MODEL),
+    Route(
+        "GET", "/v1/models/{id}/card", "Model card: data, options, metrics, sizes",
+        model_cards.get_card, lambda state, model: model_cards.CARD,
+    ),
     Route(
         "POST", "/v1/models/{id}/predict",
         "Predictions, in the format of Hugging Face’s pipelines", predict,
@@ -394,6 +408,16 @@ ROUTES = (
     Route(
         "GET", "/v1/runs/{id}/faithfulness", "Reports on the faithfulness of attention",
         get_faithfulness, lambda state, model: list_schema(ANY_OBJECT),
+    ),
+    Route(
+        "POST", "/v1/runs/{id}/faithfulness",
+        "Measure the faithfulness of attention on a sample of texts, in the background",
+        measurements.start_measurement, lambda state, model: measurements.STATUS,
+        body=lambda state, model: record({}), problems=(409,),
+    ),
+    Route(
+        "GET", "/v1/faithfulness", "Progress of the measurement",
+        measurements.get_measurement, lambda state, model: measurements.STATUS,
     ),
     Route(
         "GET", "/v1/runs/{id}/checkpoints", "Checkpoints of a run", get_checkpoints,

@@ -22,6 +22,8 @@ POLL_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 15.0
 """Time without an event after which a comment is sent, so that proxies keep the stream open."""
 
+INPUTS = ("source", "text")
+"""Where the lines of an evaluation have the text that was given to the model."""
 MAX_SAMPLE = 300
 """Characters of a sample that is offered as an example."""
 
@@ -46,6 +48,8 @@ def _parse(line: bytes) -> Any:
 
 def is_finished(folder: RunFolder) -> bool:
     """Whether training has ended."""
+    if folder.contains(folder.packed):
+        return True
     if not folder.contains(folder.state / LATEST):
         return False
     try:
@@ -95,6 +99,16 @@ def sample_texts(folder: RunFolder) -> tuple[str, ...]:
             short = (text for text in given if isinstance(text, str) and text.strip())
             return tuple(dict.fromkeys(text for text in short if len(text) <= MAX_SAMPLE))
     return ()
+
+
+def known_texts(folder: RunFolder) -> list[str]:
+    """The texts of saved evaluations, and those of the last validation."""
+    texts = list(sample_texts(folder))
+    for path in folder.files("evaluations/*.jsonl"):
+        for line in json_lines(folder, path):
+            given = [line.get(name) for name in INPUTS] if isinstance(line, dict) else []
+            texts += [text for text in given if isinstance(text, str)]
+    return texts
 
 
 def step_of(checkpoint: str) -> int:

@@ -17,13 +17,16 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; "
-        "form-action 'self'; frame-ancestors 'none'"
+        "form-action 'self'; frame-ancestors "
     ),
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
+"""Headers of every response; the sites that may embed the app follow at the end of the policy."""
+ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:[0-9]{1,5})?", re.IGNORECASE)
+"""An origin (https://www.rfc-editor.org/rfc/rfc6454#section-6): scheme, host, perhaps a port."""
 HOST = re.compile(
     r"(?P<name>\[[0-9a-f:.]*:[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?", re.IGNORECASE
 )
@@ -40,6 +43,9 @@ class Access:
     """Names of this server that a request's Host header may have. A page of another site whose own
     name was made to resolve to this machine (DNS rebinding) sends another one."""
     token: str | None = None
+    embedding: tuple[str, ...] = ()
+    """Origins whose pages may show the app in a frame; others may not, since a page around the app
+    could make users click what they do not see."""
 
     def check_host(self, headers: Headers) -> None:
         """Refuse a request for a host name that is not this server's."""
@@ -116,6 +122,7 @@ class AccessMiddleware:
             await self.app(scope, receive, send)
             return
         began, status = time.monotonic(), 0
+        ancestors = " ".join(self.access.embedding) or "'none'"
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -124,6 +131,7 @@ class AccessMiddleware:
                 response_headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     response_headers[name] = value
+                response_headers["content-security-policy"] += ancestors
                 response_headers.setdefault("cache-control", "no-store")
             await send(message)
 

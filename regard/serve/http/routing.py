@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from regard.errors import RegardError
+from regard.serve.faithfulness_jobs import FaithfulnessJobs
 from regard.serve.http.access import Access
 from regard.serve.http.problems import Problem, too_many_requests
 from regard.serve.http.prometheus import ServerMetrics
@@ -26,14 +27,17 @@ NOT_FOUND_PAGE = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Regard: page not found</title>
-<link rel="stylesheet" href="/static/plain.css">
+<meta name="color-scheme" content="light dark">
+<title>Page not found · Regard</title>
+<link rel="stylesheet" href="/page/page.css">
+<link rel="stylesheet" href="/static/app.css">
 </head>
 <body>
-<main>
+<main class="rg-docs">
+<p class="rg-docs-top"><a class="rg-brand" href="/">Regard</a></p>
 <h1>Page not found</h1>
 <p>This server has nothing at this address.</p>
-<p><a href="/">Home</a> · <a href="/docs">HTTP API</a></p>
+<p><a href="/">Home</a> · <a href="/docs">HTTP interface</a></p>
 </main>
 </body>
 </html>
@@ -50,6 +54,7 @@ class AppState:
     limits: Limits
     access: Access
     metrics: ServerMetrics = field(init=False)
+    measurements: FaithfulnessJobs = field(default_factory=FaithfulnessJobs)
     stopping: bool = False
     """Whether the server is shutting down: event streams end, `/readyz` says so."""
 

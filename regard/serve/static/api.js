@@ -2,9 +2,11 @@
 
 /**
  * @typedef {{id: string, task: string, ready: boolean, languages: string[] | null, labels: string[] | null,
- *   screens: string[], looks: string[], examples: string[], parameters: number | null, created: number, config: {model: Record<string, any>, training: Record<string, any>}}} ModelCard
+ *   screens: string[], looks: string[], examples: string[], parameters: number | null, created: number,
+ *   data?: string, metric?: string, written?: number, argument?: string, config: {model: Record<string, any>, training: Record<string, any>}}} ModelCard
  */
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
+/** @typedef {{status: string, model: string, done: number, total: number, detail: string}} Progress */
 /** @typedef {{id?: string, event: string, data: any}} ServerEvent */
 
 const REMEMBERED = 24;
@@ -119,6 +121,15 @@ export class Api {
 
   /** @param {string} run @returns {Promise<any[]>} */
   async faithfulness(run) { return (await this.json(`/v1/runs/${encodeURIComponent(run)}/faithfulness`)).data; }
+
+  /** @param {string} model @returns {Promise<[string, string][]>} the rows of its card */
+  async card(model) { return (await this.json(`/v1/models/${encodeURIComponent(model)}/card`)).rows; }
+
+  /** @param {string} run @returns {Promise<Progress>} begins to measure a run */
+  measure(run) { return this.json(`/v1/runs/${encodeURIComponent(run)}/faithfulness`, {}); }
+
+  /** @returns {Promise<Progress>} the measurement that is running, or the last one */
+  measurement() { return this.json("/v1/faithfulness"); }
 
   /** @param {string} run @returns {Promise<{id: string, step: number}[]>} */
   async checkpoints(run) { return (await this.json(`/v1/runs/${encodeURIComponent(run)}/checkpoints`)).data; }

@@ -34,6 +34,8 @@ import "/page/status-line.js";
 import { Api } from "./api.js";
 import { displayText } from "/page/token-text.js";
 import { errorMessage } from "./controls.js";
+import { startColourMode } from "./colour-mode.js";
+import { makeTools } from "./frame-tools.js";
 import { icon } from "./icons.js";
 import { HOME, SCREENS, suits } from "./screen-list.js";
 
@@ -56,6 +58,7 @@ const KEYS = [
   ["← ↑ ↓ →", "move between cells or words; ten at a time with Shift"],
   ["Home  End", "first and last"],
   ["[  ]", "previous head, next head"],
+  ["P", "presentation: large type, without navigation"],
   ["T", "switch between drawing and table"],
   ["+  −  0", "zoom in, zoom out, show the whole matrix"],
   ["Enter", "select the focused item"],
@@ -82,6 +85,7 @@ export class AppElement extends HTMLElement {
 
   async connectedCallback() {
     if (this.parts.main) return;
+    startColourMode();
     this.#build();
     addEventListener("popstate", () => void this.#open());
     document.addEventListener("keydown", (event) => this.#key(event));
@@ -112,13 +116,14 @@ export class AppElement extends HTMLElement {
       on: { click: () => this.#menu(!this.classList.contains("open")) },
     }, icon("menu"));
     parts.help = this.#help();
+    parts.tools = makeTools({ present: () => this.#present(), say: (text) => parts.status.say(text) });
     parts.title = make("h1", {});
     parts.lead = make("p", { className: "rg-lead" });
     parts.place = make("div", { className: "rg-place" });
     parts.unknown = make("p", { className: "rg-unknown", role: "note", hidden: true });
     parts.progress = make("div", { className: "rg-progress", hidden: true, "aria-hidden": "true" });
     parts.main = make("main", { className: "rg-main", id: "main", tabIndex: -1 },
-      make("header", { className: "rg-head" }, parts.title, parts.lead), parts.unknown, parts.place);
+      make("header", { className: "rg-head" }, parts.title, parts.lead, parts.tools), parts.unknown, parts.place);
     parts.status = document.createElement("regard-status");
     parts.legend = document.createElement("regard-legend");
     parts.legendText = make("span", { className: "rg-legend-text", hidden: true });
@@ -137,6 +142,11 @@ export class AppElement extends HTMLElement {
     );
   }
 
+  /** Switch between presentation and the whole app. */
+  #present() {
+    this.#change({ view: this.state.view === "present" ? undefined : "present" }, {});
+  }
+
   /** @param {MouseEvent} event links between screens stay in this page */
   #follow(event) {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
@@ -149,6 +159,7 @@ export class AppElement extends HTMLElement {
     // the Trust screen opens with the model that is shown now, even if the address does not name it
     const model = this.state.model ?? (name === "trust" && this.#screen !== HOME ? this.#model()?.id : undefined);
     if (!url.search && model) url.search = String(new URLSearchParams({ model }));
+    if (this.state.view && !url.searchParams.has("view")) url.searchParams.set("view", this.state.view);
     history.pushState(null, "", `${url.pathname}${url.search}${location.hash}`);
     void this.#open();
     this.parts.main.focus({ preventScroll: true });
@@ -259,6 +270,8 @@ export class AppElement extends HTMLElement {
     const element = this.#screenElement;
     if (!element) return;
     this.#reportUnknownModels();
+    this.dataset.view = ["present", "embed"].includes(this.state.view) ? this.state.view : "full";
+    this.parts.tools.querySelector(".rg-present").setAttribute("aria-pressed", String(this.state.view === "present"));
     Promise.resolve(element.update()).then(
       () => { if (element === this.#screenElement) this.dataset.ready = "yes"; },
       (error) => { if (element === this.#screenElement) this.parts.place.replaceChildren(errorMessage(error)); this.#screenElement = null; },
@@ -305,6 +318,7 @@ export class AppElement extends HTMLElement {
     if (target.isContentEditable || target.closest("dialog") || target.matches("textarea, select, input:not([type=range]):not([type=checkbox])")) return;
     const own = this.#keys[event.key];
     if (own) own();
+    else if (event.key === "p" || event.key === "P" || (event.key === "Escape" && this.state.view === "present")) this.#present();
     else if (event.key === "t" || event.key === "T") {
       const table = this.state.shape === "table";
       this.#change({ shape: table ? this.state.before : "table", before: table ? undefined : this.state.shape }, {});

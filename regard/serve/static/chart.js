@@ -1,7 +1,7 @@
 // <rg-chart>: curves with bands over numbers or categories; the pointer or the arrow keys
 // select a point, and a table has the same numbers.
 
-import { define, draw, make } from "/page/elements.js";
+import { define, draw, make, pointIn } from "/page/elements.js";
 import { displayText } from "/page/token-text.js";
 import { PAPER, pictureOf } from "./export.js";
 
@@ -100,7 +100,7 @@ export class ChartElement extends HTMLElement {
   #at(event) {
     const across = this.across;
     if (!across.length || !this.frame) return -1;
-    const x = event.clientX - this.frame.getBoundingClientRect().left;
+    const { x } = pointIn(this.frame, event);
     let best = 0;
     across.forEach((value, i) => { if (Math.abs(this.#x(value) - x) < Math.abs(this.#x(across[best]) - x)) best = i; });
     return best;

@@ -3,7 +3,9 @@
 
 import { define, make } from "/page/elements.js";
 import { displayText } from "/page/token-text.js";
+import { UNIT_NOTE } from "/page/units.js";
 import { ApiError } from "./api.js";
+import { codeBlock } from "./copy.js";
 import { icon } from "./icons.js";
 import { lookName } from "./look-names.js";
 
@@ -69,7 +71,7 @@ export function loadingMessage(text = "Computing…") {
 export function noModel({ title, train }) {
   if (train === null) return emptyMessage("No model is served", "Start the server with a run folder, such as: regard serve runs/mine");
   return emptyMessage("No model for this screen", `None of the models served here can be shown on the ${title} screen. Train one and serve it:`,
-    make("pre", { className: "rg-code", textContent: `regard train ${train} --out runs/mine\nregard serve runs/mine`, tabIndex: 0, role: "region", "aria-label": "Commands" }));
+    codeBlock(`regard train ${train} --out runs/mine\nregard serve runs/mine`, "Commands"));
 }
 
 /** @param {HTMLSelectElement} select @param {[string, string][]} choices @param {string} chosen */
@@ -106,6 +108,14 @@ export function selectField(label, change) {
 export function checkbox(label, change) {
   const box = make("input", { type: "checkbox", on: { change: () => change(box.checked) } });
   return { box, field: make("label", { className: "tick" }, box, make("span", { textContent: label })) };
+}
+
+/** @param {Pick<Context, "setState">} context @returns {{field: HTMLLabelElement, select: HTMLSelectElement}} the switch between words and tokens */
+export function unitField(context) {
+  const unit = selectField("Units", (value) => context.setState({ unit: value === "words" ? "words" : undefined, row: undefined, column: undefined }));
+  fillSelect(unit.select, [["tokens", "tokens"], ["words", "words"]], "tokens");
+  unit.field.title = UNIT_NOTE;
+  return unit;
 }
 
 /**
@@ -234,6 +244,7 @@ export class DrawBarElement extends HTMLElement {
     fillSelect(parts.scale.select, [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithmic"]], "linear");
     fillSelect(parts.aggregate.select, [["mean", "mean"], ["max", "maximum"], ["one", "single"]], "mean");
     parts.rows = checkbox("scale each row", (on) => set({ rows: on === this.rows ? undefined : on ? "1" : "0" }));
+    parts.unit = unitField(context);
     parts.specials = checkbox("hide special tokens", (on) => set({ specials: on === this.specials ? undefined : on ? "hide" : "show" }));
     parts.threshold = make("input", {
       type: "range", "aria-label": "Hide below", min: "0", max: "0.5", step: "0.005", value: "0",
@@ -245,7 +256,7 @@ export class DrawBarElement extends HTMLElement {
     const options = make("details", { className: "rg-options", open: wide.matches },
       make("summary", { textContent: "Options" }),
       make("div", { className: "rg-fields" },
-        parts.look.field, parts.layer.field, parts.aggregate.field, parts.head.field, parts.scale.field,
+        parts.look.field, parts.layer.field, parts.aggregate.field, parts.head.field, parts.unit.field, parts.scale.field,
         make("label", { className: "field" }, make("span", { textContent: "Hide below" }), parts.threshold, parts.number),
         parts.rows.field, parts.specials.field));
     wide.addEventListener("change", () => { options.open = wide.matches; });
@@ -279,6 +290,7 @@ export class DrawBarElement extends HTMLElement {
     parts.aggregate.field.hidden = heads.length < 2;
     parts.head.field.hidden = heads.length < 2 || aggregate !== "one";
     parts.rows.box.checked = state.rows === undefined ? this.rows : state.rows === "1";
+    parts.unit.select.value = state.unit === "words" ? "words" : "tokens";
     parts.specials.box.checked = state.specials === undefined ? this.specials : state.specials === "hide";
     parts.threshold.value = state.threshold ?? "0";
     parts.number.textContent = state.threshold ? Number(state.threshold).toFixed(3) : "off";

@@ -2,7 +2,7 @@
 // lightness, so that neither looks stronger than the other.
 
 import { palette } from "/page/colours.js";
-import { Drawing, colourOf, define, draw, make } from "/page/elements.js";
+import { Drawing, colourOf, define, draw, make, pixelRatio, pointIn } from "/page/elements.js";
 import { displayText } from "/page/token-text.js";
 
 /** @typedef {import("/page/weights.js").View} View */
@@ -48,7 +48,7 @@ export class DifferenceElement extends Drawing {
     const room = Math.max(260, this.clientHeight || 0);
     const fit = Math.min((this.clientWidth - this.#left - slack) / view.keys.length, (room - this.#top - 6) / view.queries.length, LARGEST_CELL);
     this.#cell = Math.max(2, fit >= 6 ? Math.floor(fit) : fit);
-    const [cell, left, top, ratio] = [this.#cell, this.#left, this.#top, devicePixelRatio];
+    const [cell, left, top, ratio] = [this.#cell, this.#left, this.#top, pixelRatio(this)];
     const [across, down] = [Math.ceil(left + cell * view.keys.length + slack), Math.ceil(top + cell * view.queries.length + 6)];
     canvas.style.width = `${across}px`;
     canvas.style.height = `${down}px`;
@@ -136,9 +136,9 @@ export class DifferenceElement extends Drawing {
   #point(event, lock) {
     const { canvas, view } = this;
     if (!canvas || !view) return;
-    const box = canvas.getBoundingClientRect();
-    const row = Math.floor((event.clientY - box.top - this.#top) / this.#cell);
-    const column = Math.floor((event.clientX - box.left - this.#left) / this.#cell);
+    const { x, y } = pointIn(canvas, event);
+    const row = Math.floor((y - this.#top) / this.#cell);
+    const column = Math.floor((x - this.#left) / this.#cell);
     const inside = row >= 0 && column >= 0 && row < view.queries.length && column < view.keys.length;
     if (lock && inside) this.choose(row, column);
     else if (!lock) this.hover(inside ? row : -1, inside ? column : -1);

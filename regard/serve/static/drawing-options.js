@@ -2,7 +2,7 @@
 // drawings of their own.
 
 import { define, make } from "/page/elements.js";
-import { fillSelect, selectField, checkbox } from "./controls.js";
+import { fillSelect, selectField, checkbox, unitField } from "./controls.js";
 
 /** Set `context`, then call `show()` in every update. */
 export class ScaleOptionsElement extends HTMLElement {
@@ -10,6 +10,9 @@ export class ScaleOptionsElement extends HTMLElement {
   context = /** @type {any} */ (null);
   /** whether there is a scale to choose, or the threshold and special tokens alone */
   scaled = true;
+  /** whether words can be shown instead of tokens */
+  units = false;
+  #unit = unitField({ setState: (/** @type {any} */ change) => this.context.setState(change) });
   #scale = selectField("Scale", (scale) => this.context.setState({ scale: scale === "linear" ? undefined : scale }));
   #specials = checkbox("hide special tokens", (on) => this.context.setState({ specials: on ? "hide" : undefined, row: undefined, column: undefined }));
   #number = make("output", {});
@@ -23,7 +26,8 @@ export class ScaleOptionsElement extends HTMLElement {
     this.className = "rg-fields";
     fillSelect(this.#scale.select, [["linear", "linear"], ["sqrt", "square root"], ["log", "logarithmic"]], "linear");
     this.#scale.field.hidden = !this.scaled;
-    this.append(this.#scale.field, make("label", { className: "field" }, make("span", { textContent: "Hide below" }), this.#threshold, this.#number), this.#specials.field);
+    this.#unit.field.hidden = !this.units;
+    this.append(this.#unit.field, this.#scale.field, make("label", { className: "field" }, make("span", { textContent: "Hide below" }), this.#threshold, this.#number), this.#specials.field);
   }
 
   show() {
@@ -32,6 +36,7 @@ export class ScaleOptionsElement extends HTMLElement {
     const threshold = Math.min(0.5, Math.max(0, Number(state.threshold) || 0));
     this.#threshold.value = String(threshold);
     this.#number.textContent = threshold ? threshold.toFixed(3) : "off";
+    this.#unit.select.value = state.unit === "words" ? "words" : "tokens";
     this.#specials.box.checked = state.specials === "hide";
   }
 }

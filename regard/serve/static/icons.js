@@ -20,6 +20,9 @@ const PATHS = {
   length: "M4 16v-9M8 16V4M12 16v-6M16 16v-3",
   menu: "M3 6h14M3 10h14M3 14h14",
   save: "M10 3v9M6 9l4 4 4-4M4 16h12",
+  present: "M3 4h14v9H3zM10 13v4M7 17h6",
+  share: "M8 12l4-4M7 9L5 11a2.800 2.800 0 0 0 4 4l2-2M13 11l2-2a2.800 2.800 0 0 0-4-4L9 7",
+  contrast: "M10 17a7 7 0 1 0 0-14 7 7 0 0 0 0 14zM10 3v14M10 6h4.500M10 10h7M10 14h4.500",
   close: "M5 5l10 10M15 5L5 15",
 };
 

@@ -57,12 +57,12 @@ export function scaleOf(state, rows = false) {
 
 /**
  * @param {TraceDocument} trace @param {LookRecord[]} looks
- * @param {"one" | "mean" | "max"} aggregate @param {boolean} hideSpecial
+ * @param {"one" | "mean" | "max"} aggregate @param {boolean} hideSpecial @param {string} [unit] words; otherwise tokens
  * @returns {Promise<View>}
  */
-export async function loadView(trace, looks, aggregate, hideSpecial) {
+export async function loadView(trace, looks, aggregate, hideSpecial, unit) {
   const matrices = await Promise.all(looks.map(weightsOf));
-  return viewOf(trace, looks, matrices, { aggregate: aggregate === "max" ? "max" : "mean", hideSpecial });
+  return viewOf(trace, looks, matrices, { aggregate: aggregate === "max" ? "max" : "mean", hideSpecial, unit: unit === "words" ? "words" : "tokens" });
 }
 
 /** @param {Record<string, string>} state @param {"row" | "column"} name @returns {number} */

@@ -129,9 +129,9 @@ export class TracePanelElement extends HTMLElement {
     const looks = this.#preview ? [this.#preview] : chosen.looks;
     const how = looks.length > 1 ? chosen.aggregate : "one";
     const hideSpecial = state.specials === undefined ? drawingOptions.hideSpecials ?? false : state.specials === "hide";
-    const key = `${how} ${hideSpecial}`;
+    const key = `${how} ${hideSpecial} ${state.unit ?? ""}`;
     if (!this.view || key !== this.#key || looks.length !== this.#looks.length || looks.some((look, i) => look !== this.#looks[i])) {
-      const found = await loadView(trace, looks, how, hideSpecial);
+      const found = await loadView(trace, looks, how, hideSpecial, state.unit);
       if (turn !== this.#turn) return;
       const view = drawingOptions.renamed?.(found) ?? found;
       // with the same token lists, drawings keep their nodes

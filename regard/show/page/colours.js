@@ -10,14 +10,30 @@ export const DARK_MINUS = ["#171b24", "#3a2418", "#67371b", "#9c5526", "#d27f44"
 
 const darkMode = matchMedia("(prefers-color-scheme: dark)");
 
-/** @returns {boolean} whether the user prefers dark mode */
+/** @type {Set<() => void>} */
+const colourListeners = new Set();
+/** @type {boolean | null} dark or light, where the page does not follow the system */
+let chosenDark = null;
+darkMode.addEventListener("change", announceColours);
+
+/** @returns {boolean} whether the page is dark */
 export function isDark() {
-  return darkMode.matches;
+  return chosenDark ?? darkMode.matches;
 }
 
-/** @param {() => void} listener called when the user switches between light and dark mode */
+/** @param {() => void} listener called when the page switches between light and dark mode */
 export function onColourChange(listener) {
-  darkMode.addEventListener("change", listener);
+  colourListeners.add(listener);
+}
+
+/** @param {boolean | null} dark null follows the system */
+export function chooseDark(dark) {
+  chosenDark = dark;
+  announceColours();
+}
+
+function announceColours() {
+  for (const listener of colourListeners) listener();
 }
 
 /**

@@ -46,6 +46,18 @@ export function draw(tag, attributes = {}, ...children) {
   return node;
 }
 
+/** @param {Element} element @returns {number} pixels of the screen per CSS pixel, also where a part of the page is zoomed */
+export function pixelRatio(element) {
+  return devicePixelRatio * (/** @type {{currentCSSZoom?: number}} */ (element).currentCSSZoom ?? 1);
+}
+
+/** @param {HTMLElement} element @param {MouseEvent} event @returns {{x: number, y: number}} where the pointer is, in CSS pixels of the element */
+export function pointIn(element, event) {
+  const box = element.getBoundingClientRect();
+  const zoom = box.width / element.offsetWidth || 1;
+  return { x: (event.clientX - box.left) / zoom, y: (event.clientY - box.top) / zoom };
+}
+
 /** @param {string} name @param {CustomElementConstructor} element */
 export function define(name, element) {
   if (!customElements.get(name)) customElements.define(name, element);

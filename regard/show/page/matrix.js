@@ -1,7 +1,7 @@
 // <regard-matrix>: the weights as coloured cells on a canvas, one row per query, one column per key.
 
 import { palette } from "./colours.js";
-import { Drawing, colourOf, define, make } from "./elements.js";
+import { Drawing, colourOf, define, make, pixelRatio, pointIn } from "./elements.js";
 import { levels } from "./colour-scale.js";
 import { formatWeight, displayText } from "./token-text.js";
 
@@ -144,7 +144,7 @@ export class MatrixElement extends Drawing {
     this.#cell = Math.max(fit, 0.2) * this.#zoom;
     if (this.#cell >= 6) this.#cell = Math.floor(this.#cell);
     this.#size = Math.max(10, Math.min(13, this.#cell * 0.9));
-    this.#pool = Math.max(1, Math.ceil(1 / (this.#cell * devicePixelRatio) - 0.01));
+    this.#pool = Math.max(1, Math.ceil(1 / (this.#cell * pixelRatio(this)) - 0.01));
     const width = Math.ceil(this.#left + this.#cell * view.keys.length + slack);
     const height = Math.ceil(this.#top + this.#cell * view.queries.length + 6);
     filler.style.width = `${width}px`;
@@ -154,8 +154,8 @@ export class MatrixElement extends Drawing {
     scroller.style.maxHeight = `${room}px`;
     canvas.style.width = `${shownWidth}px`;
     canvas.style.height = `${shownHeight}px`;
-    canvas.width = Math.round(shownWidth * devicePixelRatio);
-    canvas.height = Math.round(shownHeight * devicePixelRatio);
+    canvas.width = Math.round(shownWidth * pixelRatio(this));
+    canvas.height = Math.round(shownHeight * pixelRatio(this));
     filler.style.marginTop = `${-shownHeight}px`;
   }
 
@@ -175,7 +175,7 @@ export class MatrixElement extends Drawing {
     const { canvas, scroller } = this;
     if (!canvas || !scroller || !this.#picture) return;
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    const ratio = devicePixelRatio;
+    const ratio = pixelRatio(this);
     const [width, height] = [canvas.width / ratio, canvas.height / ratio];
     const [left, top, cell] = [this.#left, this.#top, this.#cell];
     const [offX, offY] = [scroller.scrollLeft, scroller.scrollTop];
@@ -329,9 +329,7 @@ export class MatrixElement extends Drawing {
   #point(event, lock) {
     const { canvas, scroller, view } = this;
     if (!canvas || !scroller || !view) return;
-    const box = canvas.getBoundingClientRect();
-    const x = event.clientX - box.left;
-    const y = event.clientY - box.top;
+    const { x, y } = pointIn(canvas, event);
     const row = y < this.#top ? -1 : Math.floor((y - this.#top + scroller.scrollTop) / this.#cell);
     const column = x < this.#left ? -1 : Math.floor((x - this.#left + scroller.scrollLeft) / this.#cell);
     const inside = row < view.queries.length && column < view.keys.length;

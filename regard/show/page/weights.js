@@ -1,5 +1,7 @@
 // The trace document: finding looks in it, and unpacking their weights when they are needed.
 
+import { mergeTokens, mergeWeights, unitsOf } from "./units.js";
+
 /** @typedef {import("./token-text.js").Token} Token */
 /** @typedef {{text: string, tokens: Token[]}} Side */
 /** @typedef {{encoding: string, shape: [number, number], low: number, high: number, data: string}} Packed */
@@ -100,24 +102,30 @@ export function combine(matrices, aggregate) {
  * @param {TraceDocument} trace
  * @param {LookRecord[]} looks
  * @param {Float32Array[]} matrices the weights of each look
- * @param {{aggregate?: "mean" | "max", hideSpecial?: boolean}} [options]
+ * @param {{aggregate?: "mean" | "max", hideSpecial?: boolean, unit?: import("./units.js").Unit}} [options]
  * @returns {View}
  */
-export function viewOf(trace, looks, matrices, { aggregate = "mean", hideSpecial = false } = {}) {
+export function viewOf(trace, looks, matrices, { aggregate = "mean", hideSpecial = false, unit = "tokens" } = {}) {
   const look = looks[0];
-  const allQueries = tokensOf(trace, look.query_side, look.queries);
-  const allKeys = tokensOf(trace, look.key_side, look.keys);
-  const full = combine(matrices, aggregate);
-  const rows = visibleIndices(allQueries, hideSpecial);
-  const columns = visibleIndices(allKeys, hideSpecial);
-  const whole = rows.length === allQueries.length && columns.length === allKeys.length;
-  const weights = whole ? full : pick(full, allKeys.length, rows, columns);
+  const queryTokens = tokensOf(trace, look.query_side, look.queries);
+  const keyTokens = tokensOf(trace, look.key_side, look.keys);
+  const [rowUnits, columnUnits] = [unitsOf(queryTokens, unit), unitsOf(keyTokens, unit)];
+  const merged = rowUnits.length < queryTokens.length || columnUnits.length < keyTokens.length;
+  const allQueries = merged ? mergeTokens(queryTokens, rowUnits) : queryTokens;
+  const allKeys = merged ? mergeTokens(keyTokens, columnUnits) : keyTokens;
+  const combined = combine(matrices, aggregate);
+  const full = merged ? mergeWeights(combined, keyTokens.length, rowUnits, columnUnits) : combined;
+  const visibleRows = visibleIndices(allQueries, hideSpecial);
+  const visibleColumns = visibleIndices(allKeys, hideSpecial);
+  const whole = visibleRows.length === allQueries.length && visibleColumns.length === allKeys.length;
+  const weights = whole ? full : pick(full, allKeys.length, visibleRows, visibleColumns);
   let largest = 0;
   for (let i = 0; i < weights.length; i++) if (weights[i] > largest) largest = weights[i];
-  const queries = rows.map((row) => allQueries[row]);
-  const keys = columns.map((column) => allKeys[column]);
+  const queries = visibleRows.map((row) => allQueries[row]);
+  const keys = visibleColumns.map((column) => allKeys[column]);
   return {
-    weights, queries, keys, rows, columns, largest,
+    weights, queries, keys, largest,
+    rows: visibleRows.map((row) => rowUnits[row][0]), columns: visibleColumns.map((column) => columnUnits[column][0]),
     querySide: look.query_side, keySide: look.key_side,
     title: titleOf(look, looks.length, aggregate),
     sums: sumsOf(full, allKeys.length, !whole),

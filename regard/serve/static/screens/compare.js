@@ -60,7 +60,7 @@ class CompareScreen extends HTMLElement {
   #turn = 0;
   #a = new Half("a", (partial) => this.context.setState({ ...partial, row: undefined, column: undefined }));
   #b = new Half("b", (partial) => this.context.setState({ ...partial, row: undefined, column: undefined }));
-  shade = /** @type {import("../drawing-options.js").ScaleOptionsElement} */ (document.createElement("rg-scale-options"));
+  shade = /** @type {import("../drawing-options.js").ScaleOptionsElement} */ (Object.assign(document.createElement("rg-scale-options"), { units: true }));
   /** @type {[TraceDocument, TraceDocument] | null} */
   #traces = null;
   /** @type {[View, View] | null} */
@@ -206,7 +206,7 @@ class CompareScreen extends HTMLElement {
     this.panels.classList.toggle("unlike", !first || !second);
     if (!first || !second) return this.#showOutputs([first, second], turn);
     const hide = context.state.specials === "hide";
-    const views = /** @type {[View, View]} */ (await Promise.all([loadView(one, first.looks, first.aggregate, hide), loadView(other, second.looks, second.aggregate, hide)]));
+    const views = /** @type {[View, View]} */ (await Promise.all([loadView(one, first.looks, first.aggregate, hide, context.state.unit), loadView(other, second.looks, second.aggregate, hide, context.state.unit)]));
     if (turn !== this.#turn) return;
     this.#views = views;
     const alike = (/** @type {import("/page/token-text.js").Token[]} */ some, /** @type {import("/page/token-text.js").Token[]} */ others) => some.length === others.length && some.every((token, i) => token.text === others[i].text);
@@ -244,7 +244,7 @@ class CompareScreen extends HTMLElement {
     const found = chosen[at];
     context.legend(null, without);
     if (found) {
-      const view = await loadView(traces[at], found.looks, found.aggregate, context.state.specials === "hide");
+      const view = await loadView(traces[at], found.looks, found.aggregate, context.state.specials === "hide", context.state.unit);
       if (turn !== this.#turn) return;
       const half = at === 0 ? this.#a : this.#b;
       half.matrix.scale = scaleOf(context.state);

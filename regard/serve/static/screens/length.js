@@ -5,6 +5,7 @@ import { define, make } from "/page/elements.js";
 import { displayText } from "/page/token-text.js";
 import { seriesKey } from "../chart.js";
 import { dataLabel, emptyMessage, fillSelect, errorMessage, selectField } from "../controls.js";
+import { codeBlock } from "../copy.js";
 import { sheetMenu } from "../export.js";
 import { firstScreen } from "../screen-list.js";
 import { makeTableToggle } from "../drawing-options.js";
@@ -82,7 +83,7 @@ class LengthScreen extends HTMLElement {
     if (!measured.length) {
       this.runs.replaceChildren();
       message.replaceChildren(emptyMessage("No evaluation by length yet", "Evaluate a run on a file, and its results appear here:",
-        make("pre", { className: "rg-code", tabIndex: 0, role: "region", "aria-label": "Command", textContent: "regard evaluate runs/mine --data FILE" })));
+        codeBlock("regard evaluate runs/mine --data FILE", "Command")));
       return;
     }
     message.replaceChildren();
@@ -166,7 +167,7 @@ class LengthScreen extends HTMLElement {
     const key = `${run}\n${name}`;
     if (!this.#evaluation(run, name)?.sentences) {
       sentences.replaceChildren(emptyMessage("No sentences saved", `“${displayText(name)}” contains metrics only. Evaluate the run on a file to save its sentences too:`,
-        make("pre", { className: "rg-code", tabIndex: 0, role: "region", "aria-label": "Command", textContent: `regard evaluate ${displayText(run, 60)} --data FILE` })));
+        codeBlock(`regard evaluate ${context.models.find((model) => model.id === run)?.argument ?? run} --data FILE`, "Command")));
       return;
     }
     try {

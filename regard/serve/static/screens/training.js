@@ -248,7 +248,7 @@ class TrainingScreen extends HTMLElement {
   #look = selectField("Attention", (look) => this.context.setState({ look, layer: undefined, head: undefined }));
   #layer = selectField("Layer", (layer) => this.context.setState({ layer }));
   #head = selectField("Heads", (head) => this.context.setState({ head: head === "mean" ? undefined : head }));
-  shade = /** @type {import("../drawing-options.js").ScaleOptionsElement} */ (document.createElement("rg-scale-options"));
+  shade = /** @type {import("../drawing-options.js").ScaleOptionsElement} */ (Object.assign(document.createElement("rg-scale-options"), { units: true }));
   body = make("div", { className: "rg-replay" });
   /** @type {import("/page/weights.js").TraceDocument | null} */
   #trace = null;
@@ -318,7 +318,7 @@ class TrainingScreen extends HTMLElement {
       this.#look.field.hidden = found.names.length < 2;
       this.#layer.field.hidden = found.layers.length < 2;
       this.#head.field.hidden = found.heads.length < 2;
-      const view = await loadView(trace, found.looks, found.aggregate, state.specials === "hide");
+      const view = await loadView(trace, found.looks, found.aggregate, state.specials === "hide", state.unit);
       if (turn !== this.#turn) return;
       note.replaceChildren(...(places.length < 2 ? [make("p", { className: "hint", textContent: "This run has no earlier checkpoints. Train with --save-every to keep some." })] : []));
       body.hidden = false;

@@ -4,8 +4,11 @@
 import { define, make } from "/page/elements.js";
 import { displayText } from "/page/token-text.js";
 import { dataLabel, emptyMessage, fillSelect, errorMessage, selectField } from "../controls.js";
+import { codeBlock } from "../copy.js";
 import { intervalsPicture } from "../export-pictures.js";
 import { sideBySide, sheetMenu } from "../export.js";
+import { makeMeasureNow } from "../measure-now.js";
+import { commandArgument } from "../model-card.js";
 import { makeTableToggle } from "../drawing-options.js";
 import "./stylesheet.js";
 
@@ -34,6 +37,7 @@ class TrustScreen extends HTMLElement {
   verdict = make("p", { className: "rg-verdict-line" });
   about = make("p", { className: "hint" });
   body = make("div", { className: "rg-two" });
+  command = make("div", {});
   card = make("section", { className: "rg-panel-card", "aria-label": "Report" });
   /** @type {import("../drawing-options.js").TableToggleElement | null} */
   shape = null;
@@ -54,7 +58,7 @@ class TrustScreen extends HTMLElement {
     this.card.append(
       make("div", { className: "rg-card-head" }, make("h2", { textContent: "Does attention find the words that matter?" }), make("div", { className: "rg-fields" }, this.#name.field, this.shape, menu)),
       this.verdict, this.about, this.body);
-    this.append(make("div", { className: "rg-fields" }, this.#pick.field), this.message, this.card, explanation());
+    this.append(make("div", { className: "rg-fields" }, this.#pick.field), this.message, this.card, explanation(this.command));
     context.keys({});
   }
 
@@ -70,6 +74,7 @@ class TrustScreen extends HTMLElement {
       message.replaceChildren(emptyMessage("No model is served", "Start the server with a run folder, such as: regard serve runs/mine"));
       return;
     }
+    this.command.replaceChildren(codeBlock(`regard explain ${commandArgument(model)} --data FILE --faithfulness`, "How to measure"));
     fillSelect(this.#pick.select, context.models.map((one) => [one.id, one.id]), model.id);
     try {
       if (!this.#known.has(model.id)) this.#known.set(model.id, await context.busy(context.api.faithfulness(model.id)));
@@ -81,9 +86,8 @@ class TrustScreen extends HTMLElement {
     const reports = this.#known.get(model.id) ?? [];
     const report = reports.find((one) => one.name === state.report) ?? reports.find((one) => one.current) ?? reports[0];
     if (!report) {
-      message.replaceChildren(emptyMessage("Not measured yet", `Whether the attention of ${displayText(model.id, 40)} finds the words that matter has not been measured. Measure it on a file of texts, and the report appears here:`,
-        make("pre", { className: "rg-code", tabIndex: 0, role: "region", "aria-label": "Command", textContent: `regard explain ${model.id} --data FILE --faithfulness` }),
-        make("p", { className: "hint", textContent: "Replace the name by the path of the run folder." })));
+      message.replaceChildren(emptyMessage("Not measured yet", `Whether the attention of ${displayText(model.id, 40)} finds the words that matter has not been measured. The server can measure it now, on a sample of 24 texts; more texts, with the command below, give narrower intervals.`,
+        ...(model.looks.length ? [makeMeasureNow(context, model.id, () => { this.#known.delete(model.id); void this.update(); })] : [])));
       context.say("There is no report for this model.");
       return;
     }
@@ -146,14 +150,14 @@ function bars(measured) {
   }));
 }
 
-/** @returns {HTMLElement} why to ask at all */
-function explanation() {
+/** @param {HTMLElement} command how to measure @returns {HTMLElement} why to ask at all */
+function explanation(command) {
   const question = (/** @type {string} */ name, /** @type {string} */ text) => make("li", {}, make("strong", { textContent: `${name} ` }), text);
   return make("section", { className: "rg-panel-card rg-prose", "aria-label": "Background" },
     make("h2", { textContent: "Weights show where the model looked, not why it answered" }),
     make("p", { textContent: "An attention weight is a fact: this much of a word’s vector went into the sum. Whether the output depends on it is another question. By then, much of a word’s meaning has been mixed into its neighbours, other paths bypass attention, and two quite different sets of weights can give the same output." }),
     make("p", {}, "The ", make("a", { href: "/gradient", textContent: "gradient flow" }), " screen shows weights next to gradients for one text. To measure a model on a whole file, run:"),
-    make("pre", { className: "rg-code", tabIndex: 0, role: "region", "aria-label": "How to measure", textContent: "regard explain runs/mine --data FILE --faithfulness" }),
+    command,
     make("ul", {},
       question("Erasure.", "Does the output lose more probability without the words that attention ranks highest than without random words, or than without those that gradients rank highest?"),
       question("Agreement.", "Do attention and the other methods rank the words alike?"),
