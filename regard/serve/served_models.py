@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -42,7 +43,7 @@ class ServedModel:
     """Faithfulness reports that could not be saved in its folder."""
 
     def __post_init__(self) -> None:
-        self._summary: tuple[tuple[int, ...], RunSummary] | None = None
+        self._summary, self._summary_state = summarize_run(self.folder.path), (0, 0)
         self.worker = Worker(self._predict, self.limits, self.id)
         if self.folder.model.exists():
             self._load()
@@ -95,10 +96,12 @@ class ServedModel:
     def summary(self) -> RunSummary:
         """What its folder holds, read again when its files have changed."""
         files = (self.folder.metrics, self.folder.model)
-        state = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in files)
-        if self._summary is None or self._summary[0] != state:
-            self._summary = (state, summarize_run(self.folder.path))
-        return self._summary[1]
+        metrics, weights = (path.stat().st_mtime_ns if path.exists() else 0 for path in files)
+        state = (metrics, weights)
+        if state != self._summary_state:
+            with suppress(RegardError, OSError):  # a folder that is gone is as it was
+                self._summary, self._summary_state = summarize_run(self.folder.path), state
+        return self._summary
 
     def load_run(self, checkpoint: str | None = None) -> Run:
         """The run, perhaps with the weights of a checkpoint; for the model's own thread only."""

@@ -31,10 +31,10 @@ def test_the_note_leads_to_the_report_of_the_model_that_is_looked_at(app, runs):
     assert rows.count() == len(known)
 
 
-def test_without_a_report_it_says_how_to_make_one(app):
+def test_without_a_report_it_says_how_to_make_one(app, runs):
     window = app().open("trust", model="names")
     told = window.page.locator("main").inner_text()
-    assert "regard explain names --data FILE --faithfulness" in told
+    assert f"regard explain {runs['names']} --data FILE --faithfulness" in told
     assert "not why it answered" in told
     window.page.get_by_label("Model").select_option("views")
     window.page.wait_for_selector(".rg-intervals")

@@ -71,7 +71,7 @@ function tryBox(method, path, body) {
       answer.append(errorMessage(error));
     }
   };
-  return make("div", { className: "rg-try" }, box, make("button", { type: "button", className: "rg-button primary", textContent: "Try it", "aria-label": `Try ${method} ${path}`, on: { click: () => void send() } }), answer);
+  return make("div", { className: "rg-try" }, box, make("button", { type: "button", className: "rg-button primary", textContent: "Try it", "aria-label": `Try it: ${method} ${path}`, on: { click: () => void send() } }), answer);
 }
 
 /** @param {string} text @returns {any} */

@@ -24,7 +24,6 @@ function quoted(text) {
  * @returns {HTMLElement}
  */
 export function makeTools(app) {
-  const dialog = make("dialog", { className: "help rg-embed", "aria-label": "Embed" });
   const share = make("details", { className: "rg-menu-box" },
     make("summary", { className: "rg-button", "aria-label": "Share", title: "Share" }, icon("share")),
     make("div", { className: "rg-menu-items" },
@@ -34,8 +33,7 @@ export function makeTools(app) {
       } } }),
       make("button", { type: "button", textContent: "Embed…", on: { click: () => {
         share.open = false;
-        dialog.replaceChildren(...embedding(dialog));
-        dialog.showModal();
+        openEmbedding();
       } } })));
   share.addEventListener("focusout", (event) => {
     if (!(event.relatedTarget instanceof Node) || !share.contains(event.relatedTarget)) share.open = false;
@@ -43,17 +41,18 @@ export function makeTools(app) {
   return make("div", { className: "rg-tools", role: "group", "aria-label": "This page" },
     make("button", { type: "button", className: "rg-button rg-present", title: "Presentation (P)", "aria-label": "Presentation", on: { click: () => app.present() } }, icon("present")),
     share,
-    make("button", { type: "button", className: "rg-button", title: "Light or dark", "aria-label": "Switch between light and dark", on: { click: switchColours } }, icon("contrast")),
-    dialog);
+    make("button", { type: "button", className: "rg-button", title: "Light or dark", "aria-label": "Switch between light and dark", on: { click: switchColours } }, icon("contrast")));
 }
 
-/** @param {HTMLDialogElement} dialog @returns {HTMLElement[]} */
-function embedding(dialog) {
+/** Show the HTML that embeds this page. */
+function openEmbedding() {
   const snippet = `<iframe src="${quoted(address("embed"))}" width="100%" height="640" title="Regard" loading="lazy"></iframe>`;
-  return [
+  const dialog = make("dialog", { className: "help rg-embed", "aria-label": "Embed" },
     make("h2", { textContent: "Embed what is shown" }),
     codeBlock(snippet, "HTML to embed"),
-    make("p", {}, "Other sites may embed the app only if the server allows it: start it with ", make("code", { textContent: "--allow-embedding https://your.site" }), ". Visitors need access to this server. For a page that needs no server, use ", make("strong", { textContent: "Save → HTML" }), ": that file can be embedded anywhere."),
-    make("button", { type: "button", className: "rg-button", textContent: "Close", on: { click: () => dialog.close() } }),
-  ];
+    make("p", {}, "Other sites may embed the app only if the server allows it: start it with ", make("code", { textContent: "--allow-embedding ORIGIN" }), ". Visitors need access to this server. For a page that needs no server, use ", make("strong", { textContent: "Save → HTML" }), ": that file can be embedded anywhere."),
+    make("button", { type: "button", className: "rg-button", textContent: "Close", on: { click: () => dialog.close() } }));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.querySelector("rg-app")?.append(dialog);
+  dialog.showModal();
 }
