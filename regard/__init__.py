@@ -1,10 +1,9 @@
 """Regard: train attention models on your own text, use them, and see where they look."""
 
-from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import RegardError
+from regard.errors import RegardError, python_wording
 from regard.lazy_imports import export_lazily
 
 if TYPE_CHECKING:
@@ -44,16 +43,20 @@ export_lazily(
 
 def train(
     task: str,
-    data: "str | PathLike[str] | Sequence[str | PathLike[str]] | None" = None,
+    data: Any = None,
     *,
     out: "str | PathLike[str] | None" = None,
     **options: Any,
 ) -> "Run":
     """Train a model, or resume its training, and return it ready for use.
 
-    `task` is translation, language, classify, tag or algorithm; `data` names its files
-    (default: the built-in corpus), `out` the run folder; the options are those of
-    `regard train TASK --help`.
+    Args:
+        task: translation, language, classify, tag or algorithm.
+        data: the examples (default: the built-in corpus). File names; a list of pairs such as
+            [(text, label), …]; columns such as (texts, labels); words with their tags; records by
+            column name; a pandas data frame; a `datasets.Dataset`; any iterable of these.
+        out: the run folder (default: runs/TASK-DATE-NUMBER).
+        options: those of `regard train TASK --help`; `valid` takes what `data` takes.
     """
     from regard.inference import load
     from regard.inference.learning_curves import draw_curves
@@ -62,7 +65,8 @@ def train(
 
     if data is not None:
         options["data"] = data
-    folder, _ = train_run(task, options, out)
+    with python_wording():
+        folder, _ = train_run(task, options, out)
     if torchrun_processes().first:
         draw_curves(folder.path)
     return load(folder.path)

@@ -1,6 +1,8 @@
 """Errors that finish the diagnosis: what, where, what was expected, what to do."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -31,6 +33,29 @@ class OptionError(RegardError):
         '--top-k: expected 1 or more, got 0'
         """
         return f"--{self.option.replace('_', '-')}: {self.problem}"
+
+
+@contextmanager
+def python_wording() -> Iterator[None]:
+    """Errors inside name options as Python does."""
+    try:
+        yield
+    except OptionError:
+        raise
+    except RegardError as error:
+        error.args = (as_python_options(str(error)),)
+        raise
+
+
+def as_python_options(message: str) -> str:
+    """A message with options as keyword arguments.
+
+    >>> as_python_options("choose the columns with --text and --label, or another --out")
+    'choose the columns with text= and label=, or another out='
+    """
+    return re.sub(
+        r"(?<![\w-])--([a-z][a-z-]*[a-z])", lambda match: match[1].replace("-", "_") + "=", message
+    )
 
 
 def nearest_name(name: object, known: Iterable[str]) -> str | None:

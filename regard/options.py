@@ -357,7 +357,8 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
     if value is None and optional:
         return None
     if get_origin(kind) is list:
-        return [str(part) for part in (value if isinstance(value, list | tuple) else [value])]
+        parts = value if isinstance(value, list | tuple) else [value]
+        return [part if isinstance(part, str) else str(part) for part in parts]
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if kind is str and isinstance(value, Path):

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from regard.data.data_report import DataReport
     from regard.data.examples import AlignedPair, Example, Labelled, Line, Pair, Tagged
     from regard.data.labels import Labels
+    from regard.data.readers.in_memory import hold_examples
     from regard.data.readers.labelled import read_labelled
     from regard.data.readers.parallel import read_pairs
     from regard.data.readers.sources import Source, resolve
@@ -27,6 +28,7 @@ __all__ = [
     "Source",
     "Summary",
     "Tagged",
+    "hold_examples",
     "read_labelled",
     "read_lines",
     "read_pairs",
@@ -48,6 +50,7 @@ export_lazily(
         "Source": "regard.data.readers.sources:Source",
         "Summary": "regard.data.readers.summary:Summary",
         "Tagged": "regard.data.examples:Tagged",
+        "hold_examples": "regard.data.readers.in_memory:hold_examples",
         "read_labelled": "regard.data.readers.labelled:read_labelled",
         "read_lines": "regard.data.readers.text:read_lines",
         "read_pairs": "regard.data.readers.parallel:read_pairs",

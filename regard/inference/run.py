@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.data import Summary, resolve
+from regard.data import Summary, hold_examples, resolve
 from regard.errors import RegardError
 from regard.tasks.prediction import LogProbability, Prediction
 from regard.tasks.registry import TASKS, TaskSpec
@@ -165,22 +165,26 @@ class Run:
 
     def evaluate(
         self,
-        data: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+        data: Any = None,
         *,
         log: Callable[[str], None] = lambda line: None,
         **options: Any,
     ) -> Evaluation:
-        """The metrics on these files, which are read as the training data was.
+        """The metrics on these examples, which are read as the training data was.
 
-        Without files, a task that generates its examples generates new ones, and a run on built-in
-        data is evaluated on the test split of the built-in corpus.
+        Args:
+            data: file names, or examples in any form that `regard.train` takes. Without it, a task
+                that generates its examples generates new ones, and a run on built-in data is
+                evaluated on the test split of the built-in corpus.
+            log: called with lines for the user.
+            options: those of the task, the fields of its `evaluate_options`.
         """
         if data is None:
             examples, summary = self._own_test_examples()
             log(summary)
             return self.task.evaluate(self.model, examples, **options)
         counts = Summary()
-        examples = list(self.spec.read(self.data, resolve(data), counts))
+        examples = list(self.spec.read(self.data, resolve(hold_examples(data)), counts))
         counts.require(1, "to evaluate")
         evaluation = self.task.evaluate(self.model, examples, **options)
         log(str(counts))

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from regard.data import resolve
+from regard.data import hold_examples, resolve
 from regard.data.corpus import fingerprint
 from regard.errors import RegardError
 from regard.options import check_names, make
@@ -21,6 +21,9 @@ from regard.training.prepared_data import read_prepared, verify_prepared, write_
 from regard.training.run_folder import RunFolder
 from regard.training.run_identity import FILE_OPTIONS
 from regard.training.state import Position
+
+EXAMPLES = ("data", "valid")
+"""Options whose values may be examples in memory."""
 
 
 def make_configs(spec: TaskSpec, given: Mapping[str, Any]) -> tuple[Any, Any, TrainingConfig]:
@@ -49,14 +52,16 @@ def train_run(
 
     Args:
         task: the name of a task.
-        options: data, model and training options by name.
+        options: data, model and training options by name; `data` and `valid` are file names, or
+            examples in memory as `hold_examples` takes them.
         out: the run folder (default: runs/TASK-DATE-NUMBER).
         report: called after every update.
         log: called with lines for the user.
         stop: asked after every update; once it is true, the state is saved and training stops.
     """
     spec = TASKS.row(task)
-    data, model, training = make_configs(spec, options)
+    held = {name: hold_examples(options[name], name) for name in EXAMPLES if name in options}
+    data, model, training = make_configs(spec, {**options, **held})
     folder = RunFolder(Path(out) if out is not None else next_folder(task))
     parts = {"data": asdict(data), "model": asdict(model), "training": asdict(training)}
     defaults = dict(zip(parts, map(asdict, make_configs(spec, {})), strict=True))

@@ -97,6 +97,13 @@ class VectorFiles:
         return sequence
 
 
+def array_cell(values: np.ndarray, where: str) -> np.ndarray:
+    """The sequence [t, d] of a cell that holds an array, [t, d] or [d]."""
+    if values.ndim not in (1, 2) or not values.shape[-1]:
+        raise RegardError(f"{where}: an array of shape {list(values.shape)}: expected [t, d]")
+    return _finite(np.atleast_2d(values), where)
+
+
 def names_vector_file(value: object) -> bool:
     """Whether a cell is the name of a file of vectors rather than a text."""
     return isinstance(value, str) and value.strip().lower().endswith(".npy")

@@ -31,7 +31,7 @@ class Layout:
     """The columns of one file that are read."""
 
     form: str
-    """The format: tsv, csv, jsonl, parquet, hub, conll, fasttext or text."""
+    """The format: tsv, csv, jsonl, parquet, hub, memory, conll, fasttext or text."""
     columns: tuple[Column, ...]
     chosen: bool = False
     """Whether the user chose every one of these columns."""
@@ -47,7 +47,7 @@ def table_layout(
     form: str, roles: Sequence[Role], indices: Sequence[int], names: Sequence[str] | None
 ) -> Layout:
     """The layout of a table: the index of each role's column, and all names if there are any."""
-    numbered = form in ("tsv", "csv")
+    numbered = form in ("tsv", "csv") or names is None
     columns = tuple(
         Column(role.option, index + 1 if numbered else None, names[index] if names else None)
         for role, index in zip(roles, indices, strict=True)

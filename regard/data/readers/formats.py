@@ -9,7 +9,7 @@ from regard.data.readers.sources import Source
 from regard.data.readers.summary import Summary
 from regard.errors import RegardError
 
-TABLES = ("tsv", "csv", "jsonl", "parquet", "hub")
+TABLES = ("tsv", "csv", "jsonl", "parquet", "hub", "memory")
 ENDINGS = {
     ".tsv": "tsv",
     ".tab": "tsv",
@@ -45,6 +45,8 @@ def detect_format(source: Source, sniff: bool = True) -> str:
     fastText, an object is JSONL, a tab is TSV, anything else is text. Without `sniff`, a file with
     an unknown ending is always text: running text may well contain a tab.
     """
+    if source.examples is not None:
+        return "memory"
     if source.hub:
         return "hub"
     if source.suffix in ENDINGS:
@@ -88,5 +90,6 @@ def _describe(form: str) -> str:
         "text": "plain text",
         "fasttext": "texts with labels (fastText)",
         "hub": "a data set of the Hugging Face hub",
+        "memory": "examples in memory",
     }
     return names.get(form, f"a {form.upper()} table")

@@ -1,7 +1,7 @@
 """Data sets of the Hugging Face hub: `hf:name[,config][:split]`, where `datasets` is installed."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from regard.errors import RegardError
@@ -20,10 +20,7 @@ def hub_records(name: str) -> Iterator[tuple[int, Mapping[str, object] | None]]:
         logging.getLogger(logger).setLevel(logging.ERROR)
     try:
         stream = datasets.load_dataset(path, config, split=split, streaming=True)
-        features: Mapping[str, Any] = getattr(stream, "features", None) or {}
-        names = {key: _class_names(feature) for key, feature in features.items()}
-        for number, record in enumerate(stream, 1):
-            yield number, {k: _class_name(v, names.get(k)) for k, v in record.items()}
+        yield from enumerate(with_class_names(stream), 1)
     except RegardError:
         raise
     except Exception as error:
@@ -31,6 +28,14 @@ def hub_records(name: str) -> Iterator[tuple[int, Mapping[str, object] | None]]:
         raise RegardError(
             f"{name}: cannot load the data set ({reason}): expected hf:name[,config][:split]"
         ) from error
+
+
+def with_class_names(records: Iterable[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
+    """The records of a data set, with class numbers replaced by class names."""
+    features: Mapping[str, Any] = getattr(records, "features", None) or {}
+    names = {key: _class_names(feature) for key, feature in features.items()}
+    for record in records:
+        yield {k: _class_name(v, names.get(k)) for k, v in record.items()}
 
 
 def parse_hub_name(name: str) -> tuple[str, str | None, str]:

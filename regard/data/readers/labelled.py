@@ -2,8 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from regard.data.examples import Labelled
-from regard.data.readers.arrays import VectorFiles, arrays_with_lines, names_vector_file
+from regard.data.readers.arrays import (
+    VectorFiles,
+    array_cell,
+    arrays_with_lines,
+    names_vector_file,
+)
 from regard.data.readers.cells import label_cell, text_cell
 from regard.data.readers.columns import LABEL, TEXT, Role
 from regard.data.readers.formats import (
@@ -62,6 +69,11 @@ def _rows(
     for where, values in table_rows(source, roles, form, summary):
         if not values:
             summary.admit(source.name, None if values is None else "")
+            continue
+        if isinstance(values[0], np.ndarray):  # only examples in memory hold arrays
+            labels = label_cell(values[1], roles[1], where, separator)
+            if summary.admit(source.name, where if len(values[0]) else ""):
+                yield Labelled(array_cell(values[0], where), labels, where)
             continue
         text = text_cell(values[0], roles[0], where)
         if not text:

@@ -1,4 +1,4 @@
-"""Where data comes from: files, globs, standard input, gzip of each, and `hf:` names."""
+"""Where data comes from: files, globs, standard input, gzip of each, `hf:` names, or memory."""
 
 import glob
 import gzip
@@ -15,6 +15,7 @@ from difflib import SequenceMatcher, get_close_matches
 from io import BufferedIOBase
 from pathlib import Path
 
+from regard.data.readers.in_memory import MARK, ExamplesInMemory
 from regard.errors import RegardError, check_utf8
 
 GZIP = b"\x1f\x8b"
@@ -30,6 +31,8 @@ class Source:
     name: str
     path: Path | None
     argument: int = 0
+    examples: ExamplesInMemory | None = field(default=None, repr=False)
+    """The examples themselves, where they are in memory."""
     _copy: "tempfile._TemporaryFileWrapper[bytes] | None" = field(default=None, repr=False)
 
     @property
@@ -44,6 +47,10 @@ class Source:
     def hub(self) -> bool:
         """Whether this is a data set of the Hugging Face hub."""
         return self.name.startswith("hf:")
+
+    def where(self, number: int) -> str:
+        """The place of a line or a record, for messages; `number` counts from 1."""
+        return f"{self.name}:{number}" if self.examples is None else self.examples.where(number)
 
     @property
     def folder(self) -> Path:
@@ -81,7 +88,10 @@ class Source:
                 yield Path(plain.name)
 
     def fingerprint(self) -> str | None:
-        """Path, size and modification time; None for standard input and hub data sets."""
+        """Path, size and modification time, or a digest of examples in memory; None for standard
+        input and hub data sets."""
+        if self.examples is not None:
+            return self.examples.digest
         if self.path is None or self._copy is not None:
             return None
         status = self.path.stat()
@@ -121,7 +131,11 @@ def resolve(data: Data) -> tuple[Source, ...]:
 def _expand(item: "str | os.PathLike[str] | Source", argument: int) -> list[Source]:
     if isinstance(item, Source):
         return [item]
+    if isinstance(item, ExamplesInMemory):
+        return [Source(item.name, None, argument, item)]
     name = os.fspath(item)
+    if name.startswith(MARK):
+        raise RegardError(f"{name}: these examples were in memory: pass them to regard.train again")
     if name == "-" or name.startswith("hf:"):
         return [Source(name, None, argument)]
     if "\0" in name:

@@ -1,12 +1,15 @@
-"""Rows of tables: TSV, CSV, JSONL, Parquet and `hf:` data sets, reduced to the chosen columns."""
+"""Rows of tables, reduced to the chosen columns: TSV, CSV, JSONL, Parquet, `hf:` data sets, and
+examples in memory."""
 
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 
 from regard.data.readers.column_layout import table_layout
 from regard.data.readers.columns import Role, columns_by_name, columns_by_number, has_header
+from regard.data.readers.in_memory import ExamplesInMemory
 from regard.data.readers.lines import LINE_LIMIT, lines
 from regard.data.readers.sources import Source
 from regard.data.readers.summary import Summary
@@ -24,7 +27,7 @@ is too long."""
 def table_rows(
     source: Source, roles: Sequence[Role], form: str, summary: Summary | None = None
 ) -> Iterator[Row]:
-    """The rows of a table; `form` is one of tsv, csv, jsonl, parquet and hub.
+    """The rows of a table; `form` is one of tsv, csv, jsonl, parquet, hub and memory.
 
     `summary` takes note of the columns.
     """
@@ -35,9 +38,39 @@ def table_rows(
         return _records(source, roles, form, _json_records(source), summary)
     if form == "parquet":
         return _records(source, roles, form, _parquet_records(source), summary)
+    if source.examples is not None:
+        return _examples(source, source.examples, roles, form, summary)
     from regard.data.readers.hub import hub_records
 
     return _records(source, roles, form, hub_records(source.name), summary)
+
+
+def _examples(
+    source: Source, examples: ExamplesInMemory, roles: Sequence[Role], form: str, summary: Summary
+) -> Iterator[Row]:
+    """Examples in memory: records by column name, or rows of as many values as there are roles."""
+    rows = examples.rows()
+    first = next(rows)
+    rows = chain([first], rows)
+    if isinstance(first, Mapping):
+        records = ((number, row) for number, row in enumerate(rows, 1) if isinstance(row, Mapping))
+        yield from _records(source, roles, form, records, summary)
+        return
+    expected = ", ".join(role.option for role in roles)
+    columns: list[int] | None = None
+    for number, row in enumerate(rows, 1):
+        where = source.where(number)
+        if len(row) < len(roles) or len(row) != len(first):
+            raise RegardError(f"{where}: {_values(len(row))}: expected ({expected})")
+        if columns is None:
+            columns = columns_by_number(len(row), roles, where)
+            layout = table_layout(form, roles, columns, None)
+            summary.layouts[source.name] = replace(layout, chosen=True)
+        yield where, tuple(row[i] for i in columns)  # type: ignore[index]
+
+
+def _values(count: int) -> str:
+    return f"{count} value{'s' * (count != 1)}"
 
 
 def _delimited(source: Source, roles: Sequence[Role], form: str, summary: Summary) -> Iterator[Row]:
@@ -131,7 +164,7 @@ def _records(
 ) -> Iterator[Row]:
     keys: list[str] | None = None
     for number, record in records:
-        where = f"{source.name}:{number}"
+        where = source.where(number)
         if not record:
             yield where, None if record is None else ()
             continue

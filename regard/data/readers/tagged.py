@@ -2,8 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from regard.data.examples import Tagged
-from regard.data.readers.arrays import VectorFiles, arrays_with_lines, names_vector_file
+from regard.data.readers.arrays import (
+    VectorFiles,
+    array_cell,
+    arrays_with_lines,
+    names_vector_file,
+)
 from regard.data.readers.cells import word_cell
 from regard.data.readers.columns import TAGS, WORDS, Role, has_header
 from regard.data.readers.conll import sentences
@@ -71,6 +78,12 @@ def _rows(
     for where, values in table_rows(source, roles, form, summary):
         if not values:
             summary.admit(source.name, None if values is None else "")
+            continue
+        if isinstance(values[0], np.ndarray):  # only examples in memory hold arrays
+            vectors, tags = array_cell(values[0], where), word_cell(values[1], roles[1], where)
+            _check_equal(len(vectors), len(tags or ()), "vectors", where)
+            if tags and summary.admit(source.name, where):
+                yield Tagged(vectors, tags, where)
             continue
         words = word_cell(values[0], roles[0], where)
         tags = word_cell(values[1], roles[1], where)

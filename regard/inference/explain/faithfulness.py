@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from regard.data import Summary, resolve
+from regard.data import Summary, hold_examples, resolve
 from regard.errors import RegardError
 from regard.inference.explain.explainers import EXPLAINERS
 from regard.inference.explain.perturbation import (
@@ -171,7 +171,7 @@ def read_texts(run: Run, data: Any) -> tuple[list[str], str]:
     """The texts of some files, read as the training data was, and a summary of what was read."""
     text_of = run.spec.require("example_text", run.folder.path, "faithfulness")
     summary = Summary()
-    examples = list(run.spec.read(run.data, resolve(data), summary))
+    examples = list(run.spec.read(run.data, resolve(hold_examples(data)), summary))
     summary.require(1, "to erase words of")
     return [text_of(example) for example in examples], str(summary)
 
