@@ -8,6 +8,7 @@ from regard.errors import RegardError
 from regard.inference import load
 from regard.inference.explain.faithfulness import faithfulness
 from regard.inference.explain.faithfulness_reports import report_record, save_report
+from regard.progress import Stage, reporting
 from regard.serve.http.problems import Problem
 from regard.serve.served_models import ServedModel
 
@@ -59,7 +60,8 @@ class FaithfulnessJobs:
     def _measure(self, model: ServedModel, texts: list[str]) -> None:
         try:
             run = load(model.folder.path)  # its own copy: the model keeps answering meanwhile
-            report = faithfulness(run, texts, positions=2, shuffles=5, report=self._report)
+            with reporting(self._report):
+                report = faithfulness(run, texts, positions=2, shuffles=5)
             _keep(model, report, len(texts))
         except _StoppedError:
             self.status, self.detail = "failed", "the server is stopping"
@@ -70,10 +72,13 @@ class FaithfulnessJobs:
         else:
             self.status = "done"
 
-    def _report(self, done: int, total: int) -> None:
+    def _report(self, stage: Stage) -> None:
+        if stage.ended:
+            return
         if self._stopping:
             raise _StoppedError
-        self.done, self.total = done, total
+        if stage.unit == "texts":
+            self.done = stage.done
 
 
 def _keep(model: ServedModel, report: Any, texts: int) -> None:
