@@ -3,7 +3,7 @@
 import argparse
 import shlex
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -58,9 +58,13 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     from regard.tasks.registry import TASKS
 
     after = [] if arguments is None else list(arguments[arguments.index("train") + 1 :])
-    if not after or after[0].startswith("-"):
-        _add_resuming(train)
-    if after and after[0].split("=")[0] == "--resume":
+    resuming = any(word.split("=")[0] == "--resume" for word in after) and after[0][0:1] == "-"
+    if resuming or not after or after[0] in ("-h", "--help"):
+        _add_resuming(train)  # not before a task, whose own budget options would be overwritten
+    elif after[0].startswith("-"):
+        example = f"regard train {next(iter(TASKS))} {after[0]} …"
+        raise RegardError(f"{after[0]}: expected a task before its options, as in `{example}`")
+    if resuming:
         return
     tasks = train.add_subparsers(dest="task", required=True, metavar="task")
     wanted = [task for task in TASKS if arguments is None or task in arguments]
@@ -98,6 +102,7 @@ def _add_training(parser: argparse.ArgumentParser, task: str) -> None:
         metavar="INT",
         help="train so many runs, FOLDER/seed-1 and so on, and print the mean of their metrics",
     )
+    _add_resume(group)
     common = dict.fromkeys(COMMON_OPTIONS, group)
     for config in (spec.data, spec.model, TrainingConfig):
         add_options(parser, config, spec.training_defaults, common=common)
@@ -115,13 +120,7 @@ def _add_resuming(parser: argparse.ArgumentParser) -> None:
     from regard.training.config import BUDGET_OPTIONS, TrainingConfig
 
     group = parser.add_argument_group("Resuming a run")
-    group.add_argument(
-        "--resume",
-        type=Path,
-        metavar="RUN",
-        help="resume an interrupted run, or extend a finished one with a larger budget; takes the "
-        "place of the task and all other options",
-    )
+    _add_resume(group)
     skip = [field.name for field in fields(TrainingConfig) if field.name not in BUDGET_OPTIONS]
     budget = dict.fromkeys(BUDGET_OPTIONS, group)
     add_options(parser, TrainingConfig, {}, skip=skip, common=budget)
@@ -129,23 +128,40 @@ def _add_resuming(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_resume, parser=parser)
 
 
-def _resume(chosen: argparse.Namespace) -> int:
-    """Train in an existing run folder with its own options; a budget that is given replaces its."""
+def _add_resume(group: Any) -> None:
+    group.add_argument(
+        "--resume",
+        type=Path,
+        metavar="RUN",
+        help="resume an interrupted run, or extend a finished one with a larger budget; needs no "
+        "other options, not even the task",
+    )
+
+
+def _resume(chosen: argparse.Namespace, given: Mapping[str, Any] | None = None) -> int:
+    """Train in an existing run folder with its own options; a budget that is given replaces its.
+
+    Args:
+        chosen: the options of the command.
+        given: those of the task that were given too; others than its own are refused.
+    """
     from regard.training.config import BUDGET_OPTIONS
     from regard.training.run_folder import RunFolder
 
     config = RunFolder(chosen.resume).config()
     parts = [config.get(part) or {} for part in ("data", "model", "training")]
     options = {name: value for part in parts for name, value in part.items()}
-    given = {name: getattr(chosen, name) for name in BUDGET_OPTIONS}
-    if any(value is not None for value in given.values()):
-        options |= given
+    budget = {name: getattr(chosen, name) for name in BUDGET_OPTIONS}
+    if any(value is not None for value in budget.values()):
+        options |= budget
+    options |= given or {}
     return _train_one(chosen, config["task"], options, chosen.resume)
 
 
 def _train(chosen: argparse.Namespace) -> int:
     from regard.tasks.registry import TASKS
     from regard.training.run import make_configs, next_folder
+    from regard.training.run_folder import RunFolder
 
     spec = TASKS[chosen.task]
     options = _given_options(chosen, spec)
@@ -153,6 +169,13 @@ def _train(chosen: argparse.Namespace) -> int:
         parts = dict(zip(("data", "model", "training"), make_configs(spec, options), strict=True))
         print(as_toml({name: asdict(part) for name, part in parts.items()}), end="")
         return 0
+    if chosen.resume is not None:
+        for name in ("out", "seeds"):
+            if getattr(chosen, name) is not None:
+                raise OptionError("resume", f"cannot be combined with --{name}")
+        if RunFolder(chosen.resume).config()["task"] != chosen.task:
+            raise RegardError(f"{chosen.resume}: is not a {chosen.task} run")
+        return _resume(chosen, options)
     if chosen.seeds is None:
         return _train_one(chosen, chosen.task, options, chosen.out)
     first = make_configs(spec, options)[2].seed
@@ -244,6 +267,7 @@ def _given_options(chosen: argparse.Namespace, spec: "TaskSpec") -> dict[str, An
         "quiet",
         "display",
         "seeds",
+        "resume",
     )
     names = vars(chosen).keys() - {*of_command, "print_config"}
     given = {name: getattr(chosen, name) for name in vars(chosen) if name in names}

@@ -79,6 +79,10 @@ def test_resume_needs_no_other_options_and_takes_a_larger_budget(run, capsys):
     assert "already used up" in capsys.readouterr().err
     assert main(["train", "--resume", str(run), "--steps", "6"]) == 0
     assert "(6 updates, " in capsys.readouterr().err
+    assert main(["train", "tag", "--resume", str(run)]) == 2
+    assert "is not a tag run" in capsys.readouterr().err
+    assert main(["train", "classify", "--resume", str(run), "--width", "9"]) == 2
+    assert "its width is 8, not 9" in capsys.readouterr().err
     assert json.loads((run / "config.json").read_text())["training"]["steps"] == 6
 
 
@@ -88,6 +92,9 @@ def test_resume_needs_no_other_options_and_takes_a_larger_budget(run, capsys):
         (["--resume", "nowhere"], "nowhere: no such run folder"),
         (["--resume"], "--resume: expected a value"),
         (["--resume", "x", "--width", "3"], "unknown option '--width'"),
+        (["--minutes", "3", "classify"], "--minutes: expected a task before"),
+        (["classify", "--resume", "nowhere", "--out", "x"], "--resume: cannot be combined"),
+        (["classify", "--resume", "nowhere"], "nowhere: no such run folder"),
         ([], "the following arguments are required: task"),
     ],
 )
