@@ -10,9 +10,9 @@ import { PAPER, pictureOf } from "./export.js";
  * @typedef {{name: string, points: Point[], mark?: boolean}} Series */
 /**
  * What to draw: `places` names the values of x where they are not numbers; `counts` draws how many
- * stand behind each point.
+ * stand behind each point; `axis` is the name of the horizontal axis where `across` is too short.
  * @typedef {{title: string, across: string, up: string, series: Series[], places?: string[],
- *   counts?: boolean, zero?: boolean}} Chart
+ *   counts?: boolean, zero?: boolean, axis?: string}} Chart
  */
 
 const EDGE = { left: 52, right: 16, top: 30, bottom: 46 };
@@ -140,7 +140,7 @@ export class ChartElement extends HTMLElement {
     ]);
     parts.push(
       draw("text", { x: 2, y: 12, class: "rg-chart-text rg-chart-axis" }, chart.up),
-      draw("text", { x: (EDGE.left + right) / 2, y: height - 6, class: "rg-chart-text rg-chart-axis", "text-anchor": "middle" }, chart.across));
+      draw("text", { x: (EDGE.left + right) / 2, y: height - 6, class: "rg-chart-text rg-chart-axis", "text-anchor": "middle" }, chart.axis ?? chart.across));
     const names = chart.places ? across : ticks(this.#first, this.#last, this.#width < 420 ? 3 : 6).filter((value) => value >= this.#first && value <= this.#last);
     for (const value of names) {
       parts.push(draw("text", { x: x(value), y: height - 26, class: "rg-chart-text", "text-anchor": "middle" }, chart.places ? chart.places[value] : formatNumber(value)));

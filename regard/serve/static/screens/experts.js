@@ -41,9 +41,9 @@ class RoutedElement extends Drawing {
       }));
       return make("button", {
         type: "button", className: "rg-routed-word", "aria-pressed": String(row === this.selection.row), tabIndex: row === Math.max(0, this.selection.row) ? 0 : -1,
-        "aria-label": `${displayText(token.text)}: ${displayText(view.keys[first].text)}, ${formatWeight(view.weights[row * wide + first])}`,
         on: { click: () => this.choose(row, -1), pointerenter: () => this.hover(row, first), pointerleave: () => this.hover(-1, -1) },
-      }, make("span", { textContent: displayText(token.text) }), bar, make("span", { className: "rg-gate-number", textContent: String(first + 1) }));
+      }, make("span", { textContent: displayText(token.text) }), bar, make("span", { className: "rg-gate-number", textContent: String(first + 1), "aria-hidden": "true" }),
+      make("span", { className: "rg-said", textContent: `: ${displayText(view.keys[first].text)}, ${formatWeight(view.weights[row * wide + first])}` }));
     });
     this.replaceChildren(make("div", {
       className: "rg-text rg-routed", dir: "auto", role: "group", "aria-label": "Words by expert",

@@ -143,7 +143,7 @@ class LengthScreen extends HTMLElement {
     const measure = known.flatMap((one) => Object.values(one))[0]?.name ?? this.#evaluation(chosen[0], name)?.main ?? "quality";
     this.heading.textContent = `${measure} by source length`;
     this.key.replaceChildren(seriesKey(series));
-    this.chart.show({ title: `${measure} by source length`, across: "source length in words", up: measure, series, places: this.#buckets, counts: true }, this.#buckets.indexOf(state.bucket));
+    this.chart.show({ title: `${measure} by source length`, across: "words", axis: "source length in words", up: measure, series, places: this.#buckets, counts: true }, this.#buckets.indexOf(state.bucket));
     this.#shown = chosen.map((id) => [id, name]);
     const weights = chosen.flatMap((id) => { const found = this.#evaluation(id, name)?.weights; return found ? [`${id}: ${found}`] : []; });
     this.weights.textContent = weights.length ? `Validation data, measured during training. ${weights.join("; ")}.` : "";
