@@ -9,6 +9,12 @@ from importlib import import_module
 
 from regard import __version__
 from regard.argument_parser import Parser
+from regard.commands.standard_streams import (
+    describe_failure,
+    discard_output,
+    print_error,
+    require_streams,
+)
 from regard.errors import OptionError, RegardError, check_utf8, unknown
 
 DESCRIPTION = "Train attention models on your own text, use them, and see where they look."
@@ -67,41 +73,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        for argument in arguments:
-            check_utf8(argument, "argument")
-            if "\0" in argument:
-                raise RegardError(f"argument {argument!r}: NUL character: expected text")
-        if not arguments:
-            make_parser([]).print_help()
-            return 0
-        if not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
-            raise RegardError(_unknown_command(arguments[0]))
-        parser = make_parser(arguments)
-        if arguments[0].startswith("-") and arguments[0] not in parser._option_string_actions:
-            parser.error(f"unrecognized arguments: {arguments[0]}")
-        chosen, unrecognized = parser.parse_known_args(arguments)
-        rest = getattr(getattr(chosen, "parser", None), "rest", None)
-        if rest is not None and not any(word.startswith("-") for word in unrecognized):
-            getattr(chosen, rest).extend(unrecognized)
-        elif unrecognized:
-            chosen.parser.error(f"unrecognized arguments: {' '.join(unrecognized)}")
-        chosen.main, chosen.make_parser = main, make_parser  # for commands about others
-        return _call(chosen)
+        require_streams()
+        code = _command(arguments)
+        sys.stdout.flush()
+        return code
     except RegardError as error:
         message = error.on_command_line() if isinstance(error, OptionError) else str(error)
-        print(f"regard: {' '.join(message.splitlines())}", file=sys.stderr)
+        print_error(f"regard: {' '.join(message.splitlines())}")
         return 2
     except KeyboardInterrupt:
-        print("regard: stopped", file=sys.stderr)
+        print_error("regard: stopped")
         return 128 + signal.SIGINT
-    except BrokenPipeError:
-        sys.stderr.close()
+    except BrokenPipeError:  # the reader has read enough
+        discard_output()
         return 1
-    except OSError as error:  # a folder without permission, where a path was only looked for
-        if error.filename is None:
-            raise
-        print(f"regard: {error.filename}: {error.strerror}", file=sys.stderr)
+    except OSError as error:
+        print_error(f"regard: {describe_failure(error)}")
+        discard_output()
         return 2
+
+
+def _command(arguments: list[str]) -> int:
+    """Parse the arguments and run the command that they name."""
+    for argument in arguments:
+        check_utf8(argument, "argument")
+        if "\0" in argument:
+            raise RegardError(f"argument {argument!r}: NUL character: expected text")
+    if not arguments:
+        make_parser([]).print_help()
+        return 0
+    if not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        raise RegardError(_unknown_command(arguments[0]))
+    parser = make_parser(arguments)
+    if arguments[0].startswith("-") and arguments[0] not in parser._option_string_actions:
+        parser.error(f"unrecognized arguments: {arguments[0]}")
+    chosen, unrecognized = parser.parse_known_args(arguments)
+    rest = getattr(getattr(chosen, "parser", None), "rest", None)
+    if rest is not None and not any(word.startswith("-") for word in unrecognized):
+        getattr(chosen, rest).extend(unrecognized)
+    elif unrecognized:
+        chosen.parser.error(f"unrecognized arguments: {' '.join(unrecognized)}")
+    chosen.main, chosen.make_parser = main, make_parser  # for commands about others
+    return _call(chosen)
 
 
 def _call(chosen: argparse.Namespace) -> int:
