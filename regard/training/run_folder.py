@@ -114,7 +114,7 @@ class RunFolder:
                 if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
                     raise RegardError(
                         f"{path}: is a link that leads out of the run folder, and nothing outside "
-                        "it is served: replace it with what it points to"
+                        "it is served or packed: replace it with what it points to"
                     )
 
     def config(self) -> dict[str, Any]:

@@ -342,3 +342,46 @@ def test_what_is_only_shown_is_left_out_where_it_cannot_be_read(tmp_path):
     outcome = contained(read_all)
     assert (outcome.kind, outcome.value) == ("value", (["validation"], None, [], False)), outcome
     assert answers(run) == answers(trained("classify"))
+
+
+def damaged_weights(run: Path) -> None:
+    content = bytearray((run / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (run / "model.safetensors").write_bytes(content)
+
+
+def linked_weights(run: Path) -> None:
+    (run / "model.safetensors").rename(run.parent / "outside")
+    (run / "model.safetensors").symlink_to(run.parent / "outside")
+
+
+@pytest.mark.parametrize(
+    ("craft", "message"),
+    [
+        (damaged_weights, "is damaged"),
+        (replaced("data/prepared.json", '{"digests": {}}'), "other data than the run has"),
+        (linked_weights, "is a link"),
+    ],
+)
+def test_only_whole_runs_are_packed_and_pruned(craft, message, tmp_path, capsys):
+    """What could restore a damaged run is not removed, and no file from elsewhere is handed on."""
+    run = tmp_path / "run"
+    shutil.copytree(trained("classify"), run)
+    craft(run)
+    before = sorted(run.rglob("*"))
+    for words in (["pack", str(run), "--to", str(tmp_path / "packed.zip")], ["prune", str(run)]):
+        assert main(words) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+    assert sorted(run.rglob("*")) == before
+    assert not (tmp_path / "packed.zip").exists()
+
+
+def test_a_pipe_among_evaluations_is_not_packed(tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(trained("classify"), run)
+    (run / "evaluations").mkdir(exist_ok=True)
+    os.mkfifo(run / "evaluations" / "pipe.json")
+    outcome = contained(lambda: main(["pack", str(run), "--to", str(tmp_path / "packed.zip")]))
+    assert (outcome.kind, outcome.value) == ("value", 0), outcome

@@ -22,12 +22,16 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
 
 
 def _prune(chosen: argparse.Namespace) -> int:
+    from regard.inference import load
     from regard.training.stored_runs.model_card import format_size
     from regard.training.stored_runs.run_packing import prune_run
     from regard.training.stored_runs.run_summary import summarize_run
 
     for folder in chosen.folders:
-        freed = prune_run(folder, dry_run=chosen.dry_run)
+        freed = prune_run(folder, dry_run=True)
+        if any(freed.values()) and not chosen.dry_run:
+            load(folder)  # what could restore a damaged run is not removed
+            prune_run(folder)
         parts = ", ".join(f"{name} {format_size(n)}" for name, n in freed.items() if n)
         left = summarize_run(folder).size
         total = format_size(sum(freed.values()))

@@ -35,6 +35,7 @@ def pack_run(path: Path, to: Path, *, half: bool = False) -> int:
     folder.config()
     if not folder.model.exists():
         raise RegardError(f"{path}: has no weights yet: train it first")
+    folder.refuse_links_out()
     if to.suffix == ".zip":
         return write_output(to, lambda stream: _write_zip(folder, half, to.stem, stream))
     if to.suffix:
@@ -121,9 +122,8 @@ def _contents(folder: RunFolder, half: bool) -> Iterator[tuple[str, Path | bytes
             yield name, _prepared_without_texts(file) if prepared else file
     if folder.metrics.exists():
         yield folder.metrics.name, _metrics_without_samples(folder.metrics)
-    for file in sorted(folder.evaluations.glob("*.json")):
-        if not file.is_symlink():
-            yield f"{folder.evaluations.name}/{file.name}", file
+    for file in folder.files("evaluations/*.json"):
+        yield f"{folder.evaluations.name}/{file.name}", file
 
 
 def _in_half_precision(path: Path) -> bytes:
