@@ -5,13 +5,13 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from regard.errors import RegardError
-from regard.verified_files import file_kind
+from regard.verified_files import file_kind, open_folder
 
 T = TypeVar("T")
 PART = ".part"
@@ -29,17 +29,31 @@ def write_whole(path: Path, write: Callable[[Path], T]) -> T:
     """
     with _described_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        status = _status(path, follow=False)
-        if status is not None and stat.S_ISLNK(status.st_mode):
-            status = None  # the link itself is replaced
-        if status is not None and not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, f"it is {file_kind(status.st_mode)}, not a regular file")
-        return _replace(path, write, status)
+        with _opened_folder(path.parent) as folder:
+            return _replace_managed(folder, path, lambda stream, part: write(part))
 
 
-def write_text(path: Path, text: str) -> None:
-    """A text file in a folder that Regard manages."""
-    write_whole(path, lambda part: part.write_bytes(text.encode("utf-8")))
+def write_text(path: Path, text: str, *, within: Path | None = None) -> None:
+    """A text file in a folder that Regard manages.
+
+    With `within`, no link is followed below that folder, also not one that appears meanwhile.
+    """
+    content = text.encode("utf-8")
+    with _described_errors(path):
+        if within is None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        root = path.parent if within is None else within
+        with _opened_folder(root, path.parent.relative_to(root).parts) as folder:
+            _replace_managed(folder, path, lambda stream, part: stream.write(content))
+
+
+def _replace_managed(folder: int, path: Path, write: Callable[[BinaryIO, Path], T]) -> T:
+    status = _status(path.name, folder, follow=False)
+    if status is not None and stat.S_ISLNK(status.st_mode):
+        status = None  # the link itself is replaced
+    if status is not None and not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, f"it is {file_kind(status.st_mode)}, not a regular file")
+    return _replace(folder, path, write, status)
 
 
 def write_output(path: Path, write: Callable[[BinaryIO], T]) -> T:
@@ -61,12 +75,8 @@ def write_output(path: Path, write: Callable[[BinaryIO], T]) -> T:
             folder = target.parent if path.is_symlink() else path.parent
             raise OSError(errno.ENOENT, f"no folder {folder}")
         if status is None or (stat.S_ISREG(status.st_mode) and _is_at(target, status)):
-
-            def fill(part: Path) -> T:
-                with part.open("wb") as stream:
-                    return write(stream)
-
-            return _replace(target, fill, status)
+            with _opened_folder(target.parent) as parent:
+                return _replace(parent, target, lambda stream, part: write(stream), status)
         with path.open("wb") as stream:
             return write(stream)
 
@@ -118,49 +128,81 @@ def is_partial_file(path: Path) -> bool:
     )
 
 
-def _replace(path: Path, write: Callable[[Path], T], replaced: os.stat_result | None) -> T:
-    """Put a complete file in the place of a regular file or of none."""
+def _replace(
+    folder: int,
+    path: Path,
+    write: Callable[[BinaryIO, Path], T],
+    replaced: os.stat_result | None,
+) -> T:
+    """Put a complete file in the place of a regular file or of none.
+
+    Args:
+        folder: a descriptor of the folder that `path` is in: whatever happens to the names of
+            folders meanwhile, the file is written there.
+        path: the file.
+        write: fills the temporary file, which it gets as a stream and by its path.
+        replaced: the status of the regular file that is replaced.
+    """
     if replaced is not None:
         effective = os.access in os.supports_effective_ids
-        if not os.access(path, os.W_OK, effective_ids=effective):
+        if not os.access(path.name, os.W_OK, dir_fd=folder, effective_ids=effective):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     part = path.with_name(f"{path.name}.{os.getpid()}{PART}")
-    part.unlink(missing_ok=True)
+    _unlink(part.name, folder)
     # exclusively: nobody can have put a link there, through which another file would be written
-    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    descriptor = os.open(part.name, flags, 0o666, dir_fd=folder)
     try:
+        with os.fdopen(descriptor, "wb") as stream:
+            if replaced is not None:
+                _copy_owner(replaced, descriptor)
+                # before anything secret is in it
+                os.fchmod(descriptor, _permissions(replaced) | stat.S_IWUSR)
+            result = write(stream, part)
         if replaced is not None:
-            _copy_owner(replaced, part)
-            part.chmod(_permissions(replaced) | stat.S_IWUSR)  # before anything secret is in it
-        result = write(part)
-        if replaced is not None:
-            part.chmod(_permissions(replaced))
-        _to_disk(part)
-        os.replace(part, path)
+            os.chmod(part.name, _permissions(replaced), dir_fd=folder)
+        _to_disk(part.name, folder)
+        os.replace(part.name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
-        part.unlink(missing_ok=True)
-    _to_disk(path.parent)
+        _unlink(part.name, folder)
+    os.fsync(folder)
     return result
 
 
-def _copy_owner(status: os.stat_result, path: Path) -> None:
+def _unlink(name: str, folder: int) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+
+
+def _copy_owner(status: os.stat_result, descriptor: int) -> None:
     """Give a file the owner of the one that it replaces, if this process may."""
-    own = path.stat()
+    own = os.fstat(descriptor)
     if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
         with suppress(OSError):
-            os.chown(path, status.st_uid, status.st_gid)
+            os.fchown(descriptor, status.st_uid, status.st_gid)
 
 
 def _permissions(status: os.stat_result) -> int:
     return status.st_mode & 0o777
 
 
-def _status(path: Path, *, follow: bool = True) -> os.stat_result | None:
+def _status(
+    path: Path | str, folder: int | None = None, *, follow: bool = True
+) -> os.stat_result | None:
     """What is at a path; None for nothing, or for a link to nothing."""
     try:
-        return os.stat(path, follow_symlinks=follow)
+        return os.stat(path, dir_fd=folder, follow_symlinks=follow)
     except FileNotFoundError:
         return None
+
+
+@contextmanager
+def _opened_folder(root: Path, names: Sequence[str] = ()) -> Iterator[int]:
+    folder = open_folder(root, names, make=True)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
 
 
 def _is_at(path: Path, status: os.stat_result) -> bool:
@@ -187,8 +229,8 @@ def _described_errors(path: Path) -> Iterator[None]:
         raise RegardError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
-def _to_disk(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+def _to_disk(name: str, folder: int) -> None:
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
     try:
         os.fsync(handle)
     finally:

@@ -24,6 +24,7 @@ from typing import (
 
 from regard.errors import OptionError, RegardError, nearest_name, unknown
 from regard.plugins import Table, import_reference, is_reference
+from regard.verified_files import MAX_CONFIG, parse_json, read_named
 
 C = TypeVar("C")
 
@@ -268,8 +269,10 @@ def read_config(path: Path) -> dict[str, Any]:
     import tomllib
 
     try:
-        text = path.read_text("utf-8")
-        found = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        text = read_named(path, MAX_CONFIG)
+        found = parse_json(text) if path.suffix == ".json" else tomllib.loads(text)
+    except RecursionError:
+        raise RegardError(f"{path}: cannot be read as a config (nested too deeply)") from None
     except (OSError, ValueError) as error:
         raise RegardError(f"{path}: cannot be read as a config ({error})") from error
     if not isinstance(found, dict):

@@ -4,12 +4,16 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
 
 MEBIBYTE = 2**20
+MAX_CONFIG = 4 * MEBIBYTE
 MAX_JSON = 128 * MEBIBYTE
 """Default limit of JSON files: a vocabulary of a million words has about 50 MiB."""
 
@@ -32,18 +36,62 @@ def check_regular(path: Path, limit: int | None = None) -> int:
     return status.st_size
 
 
-def read_bytes(path: Path, limit: int = MAX_JSON) -> bytes:
+def open_regular(path: Path) -> BufferedReader:
+    """Open a regular file; what is opened is checked, so that nothing can take its place before."""
+    return _regular_stream(os.open(path, os.O_RDONLY | os.O_NONBLOCK), path)  # a pipe would block
+
+
+def open_inside(folder: Path, path: Path) -> BufferedReader:
+    """Open a regular file in a folder; links are followed only to places in that folder.
+
+    Where the links lead is found first, and the way there is then opened step by step without
+    following any: a link that was put there in between is an `OSError`.
+    """
+    root, target = Path(os.path.realpath(folder)), Path(os.path.realpath(path))
+    if target == root or not target.is_relative_to(root):
+        raise RegardError(f"{path}: leads out of the folder {folder}")
+    *folders, name = target.relative_to(root).parts
+    handle = open_folder(root, folders)
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        return _regular_stream(os.open(name, flags, dir_fd=handle), path)
+    finally:
+        os.close(handle)
+
+
+def open_folder(root: Path, names: Sequence[str], *, make: bool = False) -> int:
+    """A descriptor of a folder below another one, for `dir_fd`; no link below it is followed."""
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    for name in names:
+        outer = handle
+        try:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=outer)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            handle = os.open(name, flags, dir_fd=outer)
+        finally:
+            os.close(outer)
+    return handle
+
+
+def _regular_stream(handle: int, path: Path) -> BufferedReader:
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        raise RegardError(f"{path}: expected a regular file, found {file_kind(mode)}")
+    return os.fdopen(handle, "rb")
+
+
+def read_bytes(path: Path, limit: int = MAX_JSON, *, within: Path | None = None) -> bytes:
     """The content of a regular file of at most `limit` bytes.
 
-    `FileNotFoundError` and `NotADirectoryError` are raised as they are.
+    With `within`, links are followed only to places in that folder. `FileNotFoundError` and
+    `NotADirectoryError` are raised as they are.
     """
     check_regular(path, limit)
     try:
-        # What is opened may be another file than what was checked: a pipe must not block.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise RegardError(f"{path}: expected a regular file")
+        with open_regular(path) if within is None else open_inside(within, path) as file:
             content = file.read(limit + 1)
     except FileNotFoundError:
         raise
@@ -54,13 +102,26 @@ def read_bytes(path: Path, limit: int = MAX_JSON) -> bytes:
     return content
 
 
-def read_json(path: Path, limit: int = MAX_JSON) -> Any:
+def read_named(path: Path, limit: int) -> str:
+    """The text of a file or a pipe that a user named, of at most `limit` bytes.
+
+    `OSError` and `ValueError` are raised as they are.
+    """
+    with path.open("rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"it has more than {limit:,} bytes")
+    return content.decode("utf-8")
+
+
+def read_json(path: Path, limit: int = MAX_JSON, *, within: Path | None = None) -> Any:
     """The value in a JSON file.
 
-    `FileNotFoundError` and `NotADirectoryError` are raised as they are.
+    With `within`, links are followed only to places in that folder. `FileNotFoundError` and
+    `NotADirectoryError` are raised as they are.
     """
     try:
-        return parse_json(read_bytes(path, limit))
+        return parse_json(read_bytes(path, limit, within=within))
     except ValueError as error:
         raise RegardError(f"{path}: cannot be read as JSON ({error})") from error
 
@@ -77,7 +138,7 @@ def file_digest(path: Path, limit: int | None = None) -> str:
     """The SHA-256 digest of a regular file of at most `limit` bytes."""
     try:
         check_regular(path, limit)
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise RegardError(f"{path}: is missing: restore it from a copy of the run") from None

@@ -10,6 +10,10 @@ from urllib.parse import quote
 
 from regard.errors import RegardError
 from regard.examples import PREFIX, example_path
+from regard.verified_files import read_named
+
+MAX_TOKEN = 4096
+"""Bytes of a file with a token."""
 
 
 def add(commands: Any, arguments: Sequence[str] | None) -> None:
@@ -117,8 +121,8 @@ def _token(chosen: argparse.Namespace) -> str | None:
     if chosen.token is not None:
         raise RegardError("give --token or --token-file, not both")
     try:
-        return str(chosen.token_file.read_text("utf-8")).strip()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_named(chosen.token_file, MAX_TOKEN).strip()
+    except (OSError, ValueError) as error:
         raise RegardError(f"{chosen.token_file}: cannot read the token ({error})") from error
 
 

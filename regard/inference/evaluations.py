@@ -52,8 +52,9 @@ def save_evaluation(
     path = folder.evaluations / f"{name}.json"
     record = {"name": name, "data": list(data), "options": options, **summary(evaluation)}
     lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in evaluation.lines)
-    write_text(path.with_suffix(".jsonl"), "".join(lines))
-    write_text(path, json.dumps(record, ensure_ascii=False, indent=2) + "\n")
+    write_text(path.with_suffix(".jsonl"), "".join(lines), within=folder.path)
+    text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+    write_text(path, text, within=folder.path)
     return path
 
 

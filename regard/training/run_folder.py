@@ -15,10 +15,9 @@ from regard.atomic_files import is_partial_file, make_folder, write_text
 from regard.errors import RegardError, nearest_name
 from regard.examples import PREFIX, example_path, is_example
 from regard.training.run_identity import changed_options, unknown_options
-from regard.verified_files import MEBIBYTE, read_json
+from regard.verified_files import MAX_CONFIG, read_json
 
 CONFIG, LOCK = "config.json", "lock"
-MAX_CONFIG = 4 * MEBIBYTE
 FORMAT = 4
 """The number of the run format; raised when older runs would be misread without an error.
 
@@ -189,9 +188,8 @@ class RunFolder:
             if (self.path / CONFIG).exists():
                 self._refuse_other_options(config, defaults)  # before anything is written here
             made = self._make_folders()
-            if not (self.path / LOCK).exists():
-                made.append(self.path / LOCK)
-            file = _open_lock(self.path / LOCK)
+            file, new = _open_lock(self.path / LOCK)
+            made += [self.path / LOCK] if new else []
         except OSError as error:
             raise RegardError(
                 f"{self.path}: cannot be created ({error.strerror or error})"
@@ -333,11 +331,15 @@ def _is_plain(path: Path) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
-def _open_lock(path: Path) -> IO[bytes]:
-    """Open the lock of a run, which is empty; a file that is not is left as it is."""
+def _open_lock(path: Path) -> tuple[IO[bytes], bool]:
+    """Open the lock of a run without changing its content; whether it was made here."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    file = os.fdopen(os.open(path, flags, 0o666), "rb+", buffering=0)
+    try:
+        descriptor, new = os.open(path, flags | os.O_EXCL, 0o666), True
+    except FileExistsError:
+        descriptor, new = os.open(path, flags, 0o666), False
+    file = os.fdopen(descriptor, "rb+", buffering=0)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise RegardError(f"{path}: is not a regular file: choose another --out")
-    return file
+    return file, new

@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from regard.atomic_files import write_whole
 from regard.errors import RegardError
-from regard.verified_files import MEBIBYTE, check_regular, parse_json
+from regard.verified_files import MEBIBYTE, check_regular, open_regular, parse_json
 
 MAX_HEADER = 32 * MEBIBYTE
 KEY, DIGEST = "regard", "digest"
@@ -233,7 +233,7 @@ def _read_header(path: Path) -> tuple[dict[str, tuple[str, tuple[int, ...]]], di
     """Types and shapes of all tensors by name, and the plain values, the digest among them."""
     try:
         size = check_regular(path)
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > min(size - 8, MAX_HEADER):
                 raise ValueError("its header is not complete")

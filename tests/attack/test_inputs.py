@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -234,6 +235,23 @@ def test_long_runs_of_letters_take_no_quadratic_time(kind):
     assert tokenizer.decode(tokenizer.ids(["y" + " x" * 200])[0]) == "y" + " x" * 200
 
 
+def test_unigram_learns_from_a_limited_number_of_letters_in_long_runs(monkeypatch):
+    """Every piece of DNA is another word, and training passes over all different words."""
+    from regard.data.tokenizers import recipes
+    from regard.data.tokenizers.tokenizer import Tokenizer
+
+    chance = random.Random(7)
+    learned, beyond = ("".join(chance.choices(letters, k=600)) for letters in ("acgt", "wxyz"))
+    monkeypatch.setattr(recipes, "MAX_LONG_RUNS", 600)
+    texts = ["a few words", learned, [beyond, "few"], "more words", beyond + " words"]
+    tokenizer = Tokenizer.train("unigram", texts, 400)
+    without = ["a few words", learned, ["", "few"], "more words", " words"]
+    assert tokenizer.fingerprint == Tokenizer.train("unigram", without, 400).fingerprint
+    assert tokenizer.decode(tokenizer.ids([beyond])[0]) == beyond
+    monkeypatch.undo()
+    assert tokenizer.fingerprint != Tokenizer.train("unigram", texts, 400).fingerprint
+
+
 @pytest.mark.parametrize("name", ["/proc/self/mem", "x" * 5000])
 def test_input_that_cannot_be_read_is_refused(name):
     from regard.commands.line_io import open_lines
@@ -251,3 +269,25 @@ def test_a_head_that_does_not_exist_is_refused_before_data_is_read(tmp_path, tab
     told = capsys.readouterr().err
     assert "align-head: expected 0 to 0, got 9" in told.replace("_", "-")
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "classify", "--data", "/dev/zero"], "/dev/zero: is a device"),
+        (["data", "describe", "/dev/urandom", "--task", "language"], "/dev/urandom: is a device"),
+        (["train", "classify", "--config", "deep.toml"], "deep.toml: cannot be read as a config"),
+        (["train", "classify", "--config", "deep.json"], "deep.json: cannot be read as a config"),
+        (["train", "classify", "--config", "/dev/zero"], "it has more than 4,194,304 bytes"),
+        (["serve", "--token-file", "/dev/zero"], "it has more than 4,096 bytes"),
+    ],
+)
+def test_endless_and_nested_files_are_refused(words, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deep.toml").write_text("width = " + "[" * 100_000)
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"deep.toml", "deep.json"}

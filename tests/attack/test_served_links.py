@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from regard import verified_files
 from regard.cli import main
 from regard.errors import RegardError
 from regard.serve import Server
@@ -116,3 +117,26 @@ def test_links_within_the_run_and_to_the_run_are_followed(run: Path) -> None:
     with Server([run.parent / "latest"]) as server:
         listed = Client(server.url)("GET", "/v1/runs/run/evaluations").json["data"]
     assert [one["name"] for one in listed] == ["validation", "first", "second"]
+
+
+@pytest.mark.parametrize("name", ["evaluations/mine.json", "evaluations"])
+def test_what_becomes_a_link_after_the_check_is_not_read(name: str, run: Path, monkeypatch) -> None:
+    """Somebody replaces a file, or its folder, between the check and the opening."""
+    (run / "evaluations").mkdir()
+    (run / "evaluations/mine.json").write_text('{"metrics": {}}')
+    (run.parent / "outside/mine.json").write_text(json.dumps({"metrics": {}, "secret": SECRET}))
+    realpath = os.path.realpath
+
+    def resolve_and_replace(path: object) -> str:
+        resolved = realpath(path)  # type: ignore[call-overload]
+        target = run / name
+        if resolved.endswith("mine.json") and not target.is_symlink():
+            target.rename(run / "before")
+            target.symlink_to(run.parent / "outside" / name.removeprefix("evaluations").lstrip("/"))
+        return str(resolved)
+
+    assert SECRET not in (run / "evaluations/mine.json").read_text()
+    monkeypatch.setattr(verified_files.os.path, "realpath", resolve_and_replace)
+    with pytest.raises(RegardError, match="cannot be read"):
+        verified_files.read_json(run / "evaluations/mine.json", within=run)
+    assert SECRET in (run / "evaluations/mine.json").read_text()

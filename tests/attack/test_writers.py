@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
@@ -91,7 +91,9 @@ FILE_WRITERS: dict[str, Callable[[Path, Source], object]] = {
 
 def curves(path: Path) -> None:
     line = {"step": 1, "main": "accuracy", "metrics": {"accuracy": {"value": 1.0}}, "loss": 1.0}
-    (path.parent / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    metrics = path.parent / "metrics.jsonl"
+    if not metrics.exists():
+        metrics.write_text(json.dumps(line) + "\n")
     draw_curves(path.parent)
 
 
@@ -314,6 +316,65 @@ def test_managed_files_are_regular_or_an_error(managed, kind):
         write()
     assert os.path.samestat(path.lstat(), before)
     assert not list(path.parent.glob("*.part"))
+
+
+def test_managed_files_keep_their_content_if_they_cannot_be_written(managed, monkeypatch):
+    """Read-only files, read-only folders and a full disk."""
+    path, write = managed
+    write()
+    path.write_bytes(OLD)
+    before = names(path.parent)
+    for read_only, mode, usual in ((path, 0o444, 0o644), (path.parent, 0o555, 0o777)):
+        read_only.chmod(mode)
+        with (
+            as_nobody(),
+            pytest.raises(RegardError, match=r"cannot be written \(Permission denied"),
+        ):
+            write()
+        read_only.chmod(usual)
+        path.parent.chmod(0o777)
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RegardError, match=r"cannot be written \(No space left on device"):
+        write()
+    assert written(path) == OLD
+    assert names(path.parent) == before
+
+
+def test_an_evaluation_is_not_written_through_a_folder_that_becomes_a_link(folder, monkeypatch):
+    """Somebody else replaces the folder after it was checked."""
+    outside, run = folder / "outside", folder / "run"
+    outside.mkdir()
+    (outside / "test.json").write_bytes(OLD)
+    run.mkdir()
+
+    def replaced_after_the_check(self: RunFolder, *paths: Path) -> None:
+        self.evaluations.symlink_to(outside)
+
+    monkeypatch.setattr(RunFolder, "refuse_links", replaced_after_the_check)
+    with pytest.raises(RegardError, match="cannot be written"):
+        evaluation(run / "evaluations" / "test.json")
+    assert written(outside / "test.json") == OLD
+    assert names(outside) == {"test.json"}
+
+
+def test_output_stays_in_the_temporary_file_that_was_made(folder):
+    """Somebody who replaces the temporary file by a link has no other file written."""
+    (folder / "precious").write_bytes(OLD)
+
+    def write(stream: BinaryIO) -> None:
+        (part,) = folder.glob("*.part")
+        part.unlink()
+        part.symlink_to("precious")
+        stream.write(b"new")
+
+    with pytest.raises(RegardError, match="cannot be written"):
+        write_output(folder / "a", write)
+    assert (folder / "precious").read_bytes() == OLD
+    assert names(folder) == {"precious"}
 
 
 FOLDER_WRITERS: dict[str, Callable[[Path, Source], object]] = {

@@ -154,7 +154,18 @@ def _expand(item: "str | os.PathLike[str] | Source", argument: int) -> list[Sour
         inside = sorted(p.name for p in path.iterdir() if p.is_file())[:3]
         hint = f"for example {path / inside[0]}" if inside else "but it has none"
         raise RegardError(f"{name}: is a folder: expected files in it, {hint}")
+    if _is_device(path):
+        raise RegardError(f"{name}: is a device: expected a file or a pipe")
     return [Source(name, path, argument)]
+
+
+def _is_device(path: Path) -> bool:
+    """Whether a path is a device, which may never end; a terminal, as /dev/stdin may be, does."""
+    mode = path.stat().st_mode
+    if not stat.S_ISCHR(mode):
+        return stat.S_ISBLK(mode)
+    with open(path, "rb") as file:
+        return not file.isatty()
 
 
 def _exists(path: Path) -> bool:

@@ -7,6 +7,7 @@ carry any text and give it back exactly; words and characters that training neve
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -28,6 +29,10 @@ GLUE = "\uffed"
 LONGEST_RUN = 64
 """Letters, marks or blanks in a row beyond which bpe and unigram tokenizers split a word: training
 takes time in the square of the longest word, and DNA or Chinese text has no blanks."""
+MAX_LONG_RUNS = 2**19
+"""Letters of longer runs that a unigram tokenizer learns from. Nearly every piece of 64 of them is
+another word, so that each of its many passes over all words reads nearly all of the text again."""
+_LONG_RUN = re.compile(rf"[^\W\d_]{{{LONGEST_RUN + 1},}}")
 _RUN = f"{{1,{LONGEST_RUN}}}"
 # No piece holds both a sign and a letter, so that no text can spell <eos> in one piece.
 _PIECE = rf" ?{LETTER}{_RUN}| ?{DIGIT}{{1,3}}| ?{MARK}{_RUN}|\s{_RUN}(?!\S)|\s"
@@ -146,8 +151,9 @@ def train_tokenizer(
         trainer = trainers.UnigramTrainer(
             special_tokens=list(SPECIAL), unk_token=SPECIAL[UNK], max_piece_length=32, **common
         )
+    given = _check_not_blank(texts)
     with stage(f"learning the {kind} vocabulary"):
-        tokenizer.train_from_iterator(_check_not_blank(texts), trainer)
+        tokenizer.train_from_iterator(given if kind == "bpe" else _limit_long_runs(given), trainer)
     tokenizer = _make_deterministic(tokenizer)
     return tokenizer, tokenizer.get_vocab_size()
 
@@ -169,6 +175,23 @@ def _check_not_blank(texts: Iterable[str | Sequence[str]]) -> Iterator[str | lis
         yield text if isinstance(text, str) else list(text)
     if not has_text:
         raise RegardError("no text to learn a vocabulary from: all texts are blank")
+
+
+def _limit_long_runs(texts: Iterable[str | list[str]]) -> Iterator[str | list[str]]:
+    """The texts without what exceeds `MAX_LONG_RUNS` in all of them together."""
+    left = MAX_LONG_RUNS
+
+    def limited(run: re.Match[str]) -> str:
+        nonlocal left
+        kept = run[0][:left]
+        left -= len(kept)
+        return kept
+
+    for text in texts:
+        if isinstance(text, str):
+            yield _LONG_RUN.sub(limited, text)
+        else:
+            yield [_LONG_RUN.sub(limited, word) for word in text]
 
 
 def _count(

@@ -36,7 +36,8 @@ def save_report(
     path = folder.faithfulness / f"{name}.json"
     about = {"name": name, "data": list(data), "weights": weights_digest(folder)}
     record = {**about, "options": options, **report_record(report)}
-    write_text(path, json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    text = json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    write_text(path, text, within=folder.path)
     return path
 
 
@@ -48,7 +49,7 @@ def saved_reports(folder: RunFolder) -> list[dict[str, Any]]:
     reports, digest = [], ""
     for path in folder.files("faithfulness/*.json"):
         try:
-            report = read_json(path)
+            report = read_json(path, within=folder.path)
         except (OSError, RegardError):
             continue
         if isinstance(report, dict) and isinstance(report.get("comprehensiveness"), dict):

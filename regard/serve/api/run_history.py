@@ -15,7 +15,7 @@ from regard.training import RunFolder
 from regard.training.metrics_log import MAX_METRICS, describe_weights, saved_weights
 from regard.training.state import LATEST
 from regard.training.tensor_files import read_header
-from regard.verified_files import check_regular, parse_json, read_bytes, read_json
+from regard.verified_files import open_inside, parse_json, read_bytes, read_json
 
 POLL_SECONDS = 0.5
 """Time between two checks for new lines."""
@@ -30,10 +30,8 @@ MAX_SAMPLE = 300
 
 def json_lines(folder: RunFolder, path: Path) -> list[Any]:
     """The complete lines of a JSON Lines file in a run folder, without one still being written."""
-    if not folder.contains(path):
-        return []
     try:
-        raw = read_bytes(path, MAX_METRICS)
+        raw = read_bytes(path, MAX_METRICS, within=folder.path)
     except (OSError, RegardError):
         return []
     return [value for line in raw.split(b"\n")[:-1] if (value := _parse(line)) is not None]
@@ -63,7 +61,7 @@ def evaluations(folder: RunFolder) -> list[dict[str, Any]]:
     summaries = []
     for path in folder.files("evaluations/*.json"):
         try:
-            summary = read_json(path)
+            summary = read_json(path, within=folder.path)
         except (OSError, RegardError):
             continue
         if isinstance(summary, dict):
@@ -134,11 +132,8 @@ class FileFollower:
 
     def new_lines(self) -> tuple[bool, list[tuple[int, bytes]]]:
         """Whether the file was replaced since the last call, and its new lines with numbers."""
-        if not self.folder.contains(self.path):
-            return False, []
         try:
-            check_regular(self.path)
-            with self.path.open("rb") as stream:
+            with open_inside(self.folder.path, self.path) as stream:
                 status = fstat(stream.fileno())
                 # another inode, or fewer bytes than were read: training was started anew
                 replaced = self.inode is not None and (
