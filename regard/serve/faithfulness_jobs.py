@@ -73,11 +73,9 @@ class FaithfulnessJobs:
             self.status = "done"
 
     def _report(self, stage: Stage) -> None:
-        if stage.ended:
-            return
-        if self._stopping:
+        if self._stopping and not stage.ended:
             raise _StoppedError
-        if stage.unit == "texts":
+        if stage.total == self.total:  # stages within have other totals
             self.done = stage.done
 
 
