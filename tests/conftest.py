@@ -33,6 +33,8 @@ SLOW = (
     "commands/test_predict.py",
     "commands/test_run_management.py",
     "compare/test_comparison.py",
+    "experiments/test_every_experiment.py",
+    "experiments/test_trained.py",
     "inference",
     "layers/test_checked.py",
     "models/test_configs.py",

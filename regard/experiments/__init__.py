@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from regard.lazy_imports import export_lazily
 
 if TYPE_CHECKING:
-    from regard.experiments.experiment import Experiment, Finding, Measured, Setting
+    from regard.experiments.claims import Experiment, Finding, Measured, Setting
     from regard.experiments.experiment_results import run_experiment
     from regard.experiments.experiment_table import EXPERIMENTS
 
@@ -15,10 +15,10 @@ export_lazily(
     __name__,
     {
         "EXPERIMENTS": "regard.experiments.experiment_table:EXPERIMENTS",
-        "Experiment": "regard.experiments.experiment:Experiment",
-        "Finding": "regard.experiments.experiment:Finding",
-        "Measured": "regard.experiments.experiment:Measured",
-        "Setting": "regard.experiments.experiment:Setting",
+        "Experiment": "regard.experiments.claims:Experiment",
+        "Finding": "regard.experiments.claims:Finding",
+        "Measured": "regard.experiments.claims:Measured",
+        "Setting": "regard.experiments.claims:Setting",
         "run_experiment": "regard.experiments.experiment_results:run_experiment",
     },
 )

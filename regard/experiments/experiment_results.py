@@ -12,7 +12,7 @@ import torch
 
 from regard.atomic_files import make_folder, write_text, write_whole
 from regard.errors import RegardError
-from regard.experiments.experiment import Experiment, Finding, Measured, Setting, Size
+from regard.experiments.claims import Experiment, Finding, Measured, Setting, Size
 from regard.experiments.experiment_table import EXPERIMENTS
 from regard.show.png import png_from_svg
 from regard.show.report_page import Block, Heading, Picture, Table, Text, report_page

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from regard.plugins import Table
 
 if TYPE_CHECKING:
-    from regard.experiments.experiment import Experiment
+    from regard.experiments.claims import Experiment
 
 EXPERIMENTS: "Table[Experiment]" = Table(
     "experiment",
@@ -17,6 +17,17 @@ EXPERIMENTS: "Table[Experiment]" = Table(
         "scores": "regard.experiments.untrained.score_scaling:EXPERIMENT",
         "masking": "regard.experiments.untrained.masking:EXPERIMENT",
         "gradients": "regard.experiments.untrained.gradients:EXPERIMENT",
+        "negation": "regard.experiments.trained.negation:EXPERIMENT",
+        "bottleneck": "regard.experiments.trained.bottleneck:EXPERIMENT",
+        "lengths": "regard.experiments.trained.lengths:EXPERIMENT",
+        "induction": "regard.experiments.trained.induction:EXPERIMENT",
+        "heads": "regard.experiments.trained.heads:EXPERIMENT",
+        "experts": "regard.experiments.trained.experts_routing:EXPERIMENT",
+        "explanation": "regard.experiments.trained.explanation:EXPERIMENT",
+        "sinks": "regard.experiments.trained.sinks:EXPERIMENT",
+        "span": "regard.experiments.trained.span:EXPERIMENT",
+        "memory": "regard.experiments.trained.recall:EXPERIMENT",
+        "beams": "regard.experiments.trained.beams:EXPERIMENT",
     },
 )
 """Experiments by name; other packages add rows in the group `regard.experiments`."""

@@ -10,7 +10,7 @@ import pytest
 
 from regard.cli import main
 from regard.experiments import EXPERIMENTS, Finding
-from regard.experiments.experiment import Experiment, Measured, Setting, clearly_above, over_seeds
+from regard.experiments.claims import Experiment, Measured, Setting, clearly_above, over_seeds
 from regard.experiments.experiment_results import report_all, run_experiment, verdict
 
 NAMES = list(EXPERIMENTS)

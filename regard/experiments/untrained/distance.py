@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.experiments.experiment import Experiment, Finding, Setting, over_seeds
+from regard.experiments.claims import Experiment, Finding, Setting, over_seeds
 from regard.layers import MultiHead
 from regard.layers.recurrent import Cell
 from regard.show.charts import Axis, Series, line_chart

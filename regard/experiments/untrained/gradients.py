@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import attend
-from regard.experiments.experiment import Experiment, Finding, Setting, clearly_above, over_seeds
+from regard.experiments.claims import Experiment, Finding, Setting, clearly_above, over_seeds
 from regard.layers import Block
 from regard.layers.recurrent import Encoder
 from regard.show.charts import Axis, Series, line_chart

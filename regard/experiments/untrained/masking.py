@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.attention import attend
-from regard.experiments.experiment import Experiment, Finding, Setting, over_seeds
+from regard.experiments.claims import Experiment, Finding, Setting, over_seeds
 from regard.show.charts import Axis, Series, line_chart
 
 WORDS, WIDTH, UPDATES = 8, 16, 20

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.positions import sinusoids
-from regard.experiments.experiment import Experiment, Finding, Setting, over_seeds
+from regard.experiments.claims import Experiment, Finding, Setting, over_seeds
 from regard.layers import Block
 from regard.show.charts import Bar, interval_chart
 

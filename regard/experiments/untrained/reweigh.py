@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from regard.attention import attend
-from regard.experiments.experiment import (
+from regard.experiments.claims import (
     Experiment,
     Finding,
     Setting,

@@ -12,7 +12,7 @@ import torch
 
 from regard.attention.attention_tables import SCORES
 from regard.attention.scores import dot, scaled_dot
-from regard.experiments.experiment import (
+from regard.experiments.claims import (
     Experiment,
     Finding,
     Measured,

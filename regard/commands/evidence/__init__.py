@@ -1,0 +1,1 @@
+"""Commands that produce evidence: comparisons of systems, and experiments on claims."""

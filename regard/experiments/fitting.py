@@ -1,0 +1,110 @@
+"""Training for experiments: small networks on generated batches, and runs on built-in data."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.attention import masks
+from regard.attention.positions import sinusoids
+from regard.corpora import make_corpus
+from regard.data.split import write_split
+from regard.experiments.claims import Setting
+from regard.inference.run import Run, load
+from regard.layers import Block
+from regard.tasks.registry import TASKS
+from regard.training.run import train_run
+
+
+def fit(
+    network: nn.Module, loss: Callable[[], Tensor], steps: int, learning_rate: float = 3e-3
+) -> list[float]:
+    """Make updates on the loss of fresh batches; the losses."""
+    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
+    network.train()
+    losses = []
+    for step in range(steps):
+        for group in optimizer.param_groups:  # warm-up, then linear decay to a tenth
+            group["lr"] = learning_rate * min(1.0, (step + 1) / 50) * (1 - 0.9 * step / steps)
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        losses.append(float(value.detach()))
+    network.eval()
+    return losses
+
+
+class CausalTransformer(nn.Module):
+    """Predicts each next symbol from those before it.
+
+    `positions` is none, sinusoids or learned (added to the input), rotary or linear (in the score).
+    """
+
+    def __init__(
+        self,
+        symbols: int,
+        width: int = 64,
+        *,
+        layers: int = 2,
+        heads: int = 4,
+        positions: str = "rotary",
+        max_length: int = 64,
+        feed_forward: bool = True,
+    ) -> None:
+        super().__init__()
+        self.positions, self.width = positions, width
+        self.symbols = nn.Embedding(symbols, width)
+        own = positions if positions in ("rotary", "linear") else "none"
+        hidden = 2 * width if feed_forward else 1
+        self.blocks = nn.ModuleList(
+            Block(width, heads, hidden, positions=own) for _ in range(layers)
+        )
+        self.places = nn.Embedding(max_length, width) if positions == "learned" else None
+        self.output = nn.Linear(width, symbols)
+
+    def forward(self, symbols: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Logits, and the weights [b, h, t, t] of each layer."""
+        states, weights = self.symbols(symbols), list[Tensor]()
+        if self.positions == "sinusoids":
+            states = states + sinusoids(symbols.shape[1], self.width)
+        if self.places is not None:  # places beyond the last one that was learned are the last
+            last = self.places.num_embeddings - 1
+            states = states + self.places(torch.arange(symbols.shape[1]).clamp(max=last))
+        for block in self.blocks:
+            passed = block(states, masks.causal())
+            states = passed.output
+            weights.append(passed.weights["self"])
+        return self.output(states), weights
+
+
+def next_symbol_loss(logits: Tensor, symbols: Tensor, scored: Tensor) -> Tensor:
+    """The mean cross-entropy of the next symbols that are scored; `scored` is [b, t] of bools."""
+    losses = F.cross_entropy(
+        logits[:, :-1].flatten(0, 1), symbols[:, 1:].flatten(), reduction="none"
+    )
+    chosen = scored[:, 1:].flatten()
+    return losses[chosen].mean()
+
+
+def train_on_built_in_data(setting: Setting, task: str, name: str, **options: Any) -> Run:
+    """A run on the built-in corpus, or on a small part of it; kept in the experiment's folder."""
+    if TASKS.row(task).generated is None:
+        options |= _files(setting, str(TASKS.row(task).corpus))
+    folder, _ = train_run(task, options, setting.folder / "runs" / name)
+    return load(folder.path)
+
+
+def _files(setting: Setting, corpus: str) -> dict[str, list[str]]:
+    """Training and validation data in files; fewer examples than the whole corpus has."""
+    folder = setting.folder / "data"
+    if not folder.exists():
+        made = make_corpus(corpus, setting.pick(60, 8000, None))
+        valid = made.valid[: setting.pick(5, 100, None)]
+        assigned = [("train", example) for example in made.train]
+        write_split(folder, [*assigned, *(("valid", example) for example in valid)], "jsonl")
+    files = {path.stem: [str(path)] for path in folder.iterdir()}
+    return {"data": files["train"], "valid": files["valid"]}

@@ -1,0 +1,109 @@
+"""A fixed vector is a bottleneck: without attention, quality falls with the length of the source.
+
+An encoder–decoder is trained to reverse sequences of symbols, with additive attention and without
+(the last state of the encoder is all the decoder knows), with about the same number of
+parameters. Symbol accuracy under teacher forcing is measured by length. The claim holds if the
+fall from the shortest to the longest sources is clearly larger without attention. Cho et al.,
+2014, https://arxiv.org/abs/1409.1259; Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.experiments.claims import Experiment, Finding, Setting, clearly_above, over_seeds
+from regard.experiments.fitting import fit
+from regard.models import Translator, TranslatorConfig
+from regard.show.charts import Axis, Series, line_chart
+
+SYMBOLS, START, WIDTH = 20, 1, 48
+NAMES = {"additive": "with attention", "none": "without attention"}
+
+
+def pairs(count: int, length: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Sources, targets as the decoder reads them, and the right symbols."""
+    source = torch.randint(2, SYMBOLS, (count, length))
+    right = source.flip(1)
+    start = torch.full((count, 1), START)
+    return source, torch.cat([start, right[:, :-1]], dim=1), right
+
+
+def make(attention: str) -> Translator:
+    """A network; the one without attention has the width that gives both the same size."""
+
+    def build(width: int, score: str) -> Translator:
+        config = TranslatorConfig(attention=score, width=width, dropout=0.0)
+        return Translator(config, SYMBOLS, SYMBOLS)
+
+    def size(network: Translator) -> int:
+        return sum(parameter.numel() for parameter in network.parameters())
+
+    if attention != "none":
+        return build(WIDTH, attention)
+    wanted = size(build(WIDTH, "additive"))
+    widths = range(WIDTH // 2, 2 * WIDTH)
+    return build(min(widths, key=lambda width: abs(size(build(width, "none")) - wanted)), "none")
+
+
+def accuracies(attention: str, longest: int, lengths: list[int], steps: int) -> list[float]:
+    """Symbol accuracy by length of the source."""
+    network = make(attention)
+
+    def loss() -> Tensor:
+        source, target, right = pairs(32, int(torch.randint(2, longest + 1, ())))
+        sizes = torch.full((len(source),), source.shape[1])
+        logits = network(source, sizes, target).logits
+        return F.cross_entropy(logits.flatten(0, 1), right.flatten())
+
+    fit(network, loss, steps)
+    found = []
+    with torch.no_grad():
+        for length in lengths:
+            source, target, right = pairs(100, length)
+            logits = network(source, torch.full((len(source),), length), target).logits
+            found.append(float((logits.argmax(-1) == right).float().mean()))
+    return found
+
+
+def judge(falls: dict[str, list[float]]) -> bool:
+    """The fall is larger without attention, by more than chance and by five points or more."""
+    more = [a - b for a, b in zip(falls["none"], falls["additive"], strict=True)]
+    return clearly_above(over_seeds(more), 0.0) and over_seeds(more).mean > 0.05
+
+
+def run(setting: Setting) -> Finding:
+    """Train both with several seeds."""
+    lengths = setting.pick([2, 8], [2, 5, 10, 15, 20, 30], [2, 10, 30, 100, 300, 1000])
+    steps, seeds = setting.pick(8, 500, 4000), setting.pick(1, 3, 5)
+    found: dict[str, list[list[float]]] = {}
+    for attention in NAMES:
+        for seed in range(seeds):
+            torch.manual_seed(seed)
+            by_length = accuracies(attention, min(20, lengths[-1]), lengths, steps)
+            found.setdefault(attention, []).append(by_length)
+    falls = {name: [one[0] - one[-1] for one in values] for name, values in found.items()}
+    series, numbers = [], {}
+    for attention, values in found.items():
+        measured = [over_seeds([one[i] for one in values]) for i in range(len(lengths))]
+        mean, low, high = zip(*(m[:3] for m in measured), strict=True)
+        series.append(Series(NAMES[attention], lengths, mean, low, high))
+        numbers[f"accuracy at length {lengths[-1]}, {NAMES[attention]}"] = measured[-1]
+        numbers[f"fall from length {lengths[0]}, {NAMES[attention]}"] = over_seeds(falls[attention])
+    title = "Reversing a sequence"
+    picture = line_chart(title, series, Axis("length of the source"), Axis("symbol accuracy"))
+    means = {name: over_seeds(values).mean for name, values in falls.items()}
+    summary = (
+        f"from length {lengths[0]} to {lengths[-1]} accuracy fell by {100 * means['none']:.0f} "
+        f"points without attention and by {100 * means['additive']:.0f} with it."
+    )
+    return Finding(judge(falls), summary, numbers, {"bottleneck": picture})
+
+
+EXPERIMENT = Experiment(
+    name="bottleneck",
+    claim="Without attention, quality falls with the length of the source; with it, much less.",
+    source="Cho et al., 2014; Bahdanau et al., 2015",
+    row="S2",
+    minutes=2.5,
+    run=run,
+)

@@ -1,0 +1,92 @@
+"""An attention language model looks only a few words back, and gains little from more.
+
+A recurrent language model with attention over its past states is trained on the built-in stories,
+with windows of different sizes. How far back its weight lies is read from its looks; perplexity
+on the test stories shows what each window gains. The claim holds if the largest window gains less
+than 5 % over a window of 5. Daniluk et al., 2017, https://arxiv.org/abs/1702.04521
+"""
+
+from typing import Any
+
+import numpy as np
+
+from regard.corpora import make_corpus
+from regard.experiments.claims import Experiment, Finding, Measured, Setting, over_seeds
+from regard.experiments.fitting import train_on_built_in_data
+from regard.inference.run import Run
+from regard.show.charts import Axis, Series, line_chart
+
+TEXT = "Once upon a time there was a small fox who lived near the river and liked to sing ."
+SMALL = 5
+
+
+def mean_distance(weights: np.ndarray) -> float:
+    """How many positions back the weight of a lower triangular map lies, in the mean over rows."""
+    queries, keys = weights.shape
+    back = (np.arange(queries)[:, None] + (keys - queries)) - np.arange(keys)[None]
+    rows = weights.sum(1) > 1e-9
+    return float((weights * back).sum(1)[rows].mean() / max(1e-9, weights.sum(1)[rows].mean()))
+
+
+def measure(run: Run, lines: int) -> tuple[float, float]:
+    """Perplexity on test stories, and how far back the run looks (0 without attention)."""
+    test = make_corpus(str(run.spec.corpus), 10 * lines).test[:lines]
+    evaluation = run.task.evaluate(run.model, test)
+    looks = [look for look in run.trace(TEXT, tokens=1).looks if len(look.queries) > 1]
+    distance = float(np.mean([mean_distance(look.weights) for look in looks])) if looks else 0.0
+    return evaluation.metrics[evaluation.main].value, distance
+
+
+def judge(small: list[float], largest: list[float]) -> bool:
+    """The largest window gains less than 5 % of the perplexity of the small one."""
+    gains = [1 - b / a for a, b in zip(small, largest, strict=True)]
+    return over_seeds(gains).mean < 0.05
+
+
+def run(setting: Setting) -> Finding:
+    """Train without attention and with each window, with several seeds."""
+    windows = setting.pick([SMALL, 8], [SMALL, 15, 40], [SMALL, 10, 20, 40, 80])
+    steps, seeds = setting.pick(2, 250, 3000), setting.pick(1, 2, 5)
+    options: dict[int, dict[str, Any]] = {0: {"attention": "none"}}
+    options |= {window: {"attention": "scaled_dot", "window": window} for window in windows}
+    found: dict[int, list[tuple[float, float]]] = {}
+    for window, chosen in options.items():
+        for seed in range(1, seeds + 1):
+            trained = train_on_built_in_data(
+                setting,
+                "language",
+                f"window-{window}-{seed}",
+                width=setting.pick(16, 64, 128),
+                steps=steps,
+                seed=seed,
+                evaluate_every=10**9,
+                **chosen,
+            )
+            found.setdefault(window, []).append(measure(trained, setting.pick(10, 300, 1000)))
+    perplexity: dict[int, Measured] = {w: over_seeds([p for p, _ in v]) for w, v in found.items()}
+    distance = {w: over_seeds([d for _, d in found[w]]) for w in windows}
+    names = {w: f"window {w}" if w else "no attention" for w in options}
+    numbers = {f"perplexity per word, {names[w]}": m for w, m in perplexity.items()}
+    numbers |= {f"mean distance, {names[w]}": m for w, m in distance.items()}
+    values = list(perplexity.values())
+    series = Series("perplexity", list(options), [m.mean for m in values])
+    axes = Axis("window (0: no attention)"), Axis("perplexity per word")
+    picture = line_chart("What a window gains", [series], *axes)
+    last = windows[-1]
+    summary = (
+        f"perplexity per word is {perplexity[0].mean:.1f} without attention, "
+        f"{perplexity[SMALL].mean:.1f} with a window of {SMALL} and {perplexity[last].mean:.1f} "
+        f"with {last}, where the weight lies {distance[last].mean:.1f} positions back."
+    )
+    held = judge([p for p, _ in found[SMALL]], [p for p, _ in found[last]])
+    return Finding(held, summary, numbers, {"span": picture})
+
+
+EXPERIMENT = Experiment(
+    name="span",
+    claim="An attention language model gains little from looking more than a few words back.",
+    source="Daniluk et al., 2017",
+    row="L3",
+    minutes=3,
+    run=run,
+)

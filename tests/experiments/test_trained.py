@@ -1,0 +1,165 @@
+"""Experiments that train: what they generate and measure, and where their claims must fail."""
+
+import numpy as np
+import pytest
+import torch
+
+from regard.experiments.claims import over_seeds
+from regard.experiments.fitting import CausalTransformer, fit, next_symbol_loss
+from regard.experiments.trained import (
+    beams,
+    bottleneck,
+    experts_routing,
+    explanation,
+    heads,
+    induction,
+    lengths,
+    negation,
+    recall,
+    sinks,
+    span,
+)
+
+
+def test_fit_finds_a_minimum():
+    layer = torch.nn.Linear(2, 1)
+    losses = fit(layer, lambda: (layer(torch.ones(1, 2)) - 3).square().sum(), 150, 0.1)
+    assert losses[-1] < 1e-3 * losses[0]
+
+
+def test_only_scored_symbols_count():
+    logits = torch.zeros(1, 4, 3)
+    logits[0, 1, 2] = 50.0  # right about the third symbol, which alone is scored
+    scored = torch.tensor([[False, False, True, False]])
+    assert float(next_symbol_loss(logits, torch.tensor([[0, 1, 2, 0]]), scored)) < 1e-6
+
+
+def test_not_turns_the_label_round():
+    words, labels, turned = negation.reviews(200)
+    good = ((words >= negation.GOOD.start) & (words < negation.GOOD.stop)).any(1)
+    assert ((words == negation.NOT).any(1) == turned).all()
+    assert ((good ^ turned).long() == labels).all()
+
+
+def test_a_sum_learns_reviews_without_not_but_cannot_learn_not():
+    """Planted: without "not" in training and with it."""
+    torch.manual_seed(0)
+    without, _ = negation.accuracies(negation.POOLINGS["sum"], 200, negated=0.0)
+    assert without > 0.95
+    assert min(negation.accuracies(negation.POOLINGS["sum"], 200)) < 0.75
+    solved = {name: [0.99, 0.98] for name in negation.POOLINGS}
+    assert not negation.judge(solved)
+    assert negation.judge(solved | {"sum": [0.5, 0.5], "mean": [0.5, 0.5]})
+
+
+def test_the_second_half_of_a_repetition_is_predictable():
+    symbols, scored = induction.repeated(5)
+    half = symbols.shape[1] // 2
+    assert (symbols[:, :half] == symbols[:, half:]).all()
+    assert scored.sum(1).tolist() == [half - 1] * 5
+    assert induction.judge([0.2, 0.3], [0.99, 0.97])
+    assert not induction.judge([0.95, 0.95], [0.99, 0.97])
+    assert not induction.judge([0.1, 0.1], [0.5, 0.5])
+
+
+class Lookup(torch.nn.Module):
+    """Planted: a head that looks exactly where an induction head must, and predicts from there."""
+
+    def forward(self, symbols):
+        same = torch.tril(symbols[:, :, None] == symbols[:, None, :], diagonal=-1)
+        weights = torch.roll(same, 1, dims=2).float()
+        return weights @ torch.nn.functional.one_hot(symbols, induction.SYMBOLS).float(), [
+            weights[:, None]
+        ]
+
+
+def test_prefix_matching_of_a_perfect_head():
+    assert induction.accuracy(Lookup()) == 1.0
+    assert induction.prefix_matching(Lookup()) == pytest.approx(1.0)
+    random = CausalTransformer(induction.SYMBOLS, 16, layers=1)
+    assert induction.prefix_matching(random) < 0.5
+
+
+def test_a_removed_head_comes_back():
+    network = CausalTransformer(induction.SYMBOLS, 16, layers=1)
+    before = heads.output_projection(network, 0).weight.detach().clone()
+    heads.without_head(network, 0, 1, 4)
+    torch.testing.assert_close(heads.output_projection(network, 0).weight.detach(), before)
+    free, costly = [[0.0, 0.0, 0.0, 0.5]], [[0.3, 0.3, 0.3, 0.0]]
+    assert heads.judge(free, [0.99])
+    assert not heads.judge(costly, [0.99])
+    assert not heads.judge(free, [0.1])  # a network that has learned nothing shows nothing
+
+
+def test_lengths_are_judged_by_what_is_lost():
+    trained = dict.fromkeys(lengths.KINDS, 1.0)
+    kept = dict.fromkeys(lengths.KINDS, 0.99)
+    assert lengths.judge(trained, kept | {"learned": 0.3})
+    assert not lengths.judge(trained, kept)
+    assert not lengths.judge(trained, kept | {"learned": 0.3, "recurrence": 0.5})
+    assert not lengths.judge(trained | {"linear": 0.4}, kept | {"learned": 0.3, "linear": 0.4})
+    symbols = torch.tensor([[9, 2, 8, 4, 15]])  # below 5 is marked
+    assert lengths.latest(symbols).tolist() == [[-1, 2, 2, 4, 4]]
+
+
+def test_what_an_expert_tells_about_the_regime():
+    regime = torch.arange(experts_routing.REGIMES).repeat(50)
+    assert experts_routing.shared_information(regime, regime) == pytest.approx(1.0)
+    assert experts_routing.shared_information(torch.zeros_like(regime), regime) == 0.0
+    half = experts_routing.shared_information(regime // 2, regime)  # by hand: 1 of 2 bits
+    assert half == pytest.approx(0.5)
+    assert not experts_routing.judge([0.1, 0.2])
+
+
+def test_both_sides_of_the_bottleneck_have_the_same_size():
+    sizes = [
+        sum(p.numel() for p in bottleneck.make(name).parameters()) for name in bottleneck.NAMES
+    ]
+    assert max(sizes) <= 1.03 * min(sizes)
+    assert bottleneck.judge({"none": [0.5, 0.6], "additive": [0.0, 0.05]})
+    assert not bottleneck.judge({"none": [0.1, 0.1], "additive": [0.1, 0.1]})
+    source, target, right = bottleneck.pairs(2, 4)
+    assert (right == source.flip(1)).all()
+    assert (target[:, 1:] == right[:, :-1]).all()
+
+
+def test_shuffling_is_judged_with_the_uniform_baseline():
+    found = {kind: [(0.99, 0.1), (0.98, 0.1)] for kind in explanation.KINDS}
+    assert explanation.judge(found)
+    assert not explanation.judge(found | {"softmax, in context": [(0.99, 0.6), (0.98, 0.5)]})
+    assert not explanation.judge(found | {"uniform, in context": [(0.7, 0.0), (0.6, 0.0)]})
+    words, labels, places = explanation.reviews(20)
+    deciding = words[torch.arange(20), places]
+    assert (deciding // explanation.OPINIONS == labels).all()
+
+
+def test_the_first_token_of_even_and_of_sunk_attention():
+    even = np.tril(np.ones((9, 9))) / np.arange(1, 10)[:, None]
+    assert sinks.first_token_share(even) == pytest.approx(1.0)
+    sunk = np.zeros((9, 9))
+    sunk[:, 0] = 1.0
+    assert sinks.first_token_share(sunk) == pytest.approx(np.mean(np.arange(5, 10)))
+    assert not sinks.judge([1.0, 1.1])
+
+
+def test_distance_of_the_weight():
+    back = np.eye(6, k=-2)
+    assert span.mean_distance(back) == pytest.approx(2.0)
+    assert span.mean_distance(np.eye(6)) == 0.0
+    assert span.judge([10.0, 10.0], [9.9, 9.8])
+    assert not span.judge([10.0, 10.0], [5.0, 5.0])
+
+
+def test_symbols_are_counted_by_length():
+    lines = ({"target": "1 2", "predicted": "1 3"}, {"target": "1 2 3", "predicted": "1 2 3"})
+    assert recall.accuracy(lines, range(2, 3)) == 0.5
+    assert recall.accuracy(lines, range(2, 4)) == 0.8
+    high, low = over_seeds([0.9]), over_seeds([0.4])
+    assert recall.judge({"memory": high, "LSTM": low, "transformer": low})
+    assert not recall.judge({"memory": low, "LSTM": low, "transformer": high})
+
+
+def test_beams_are_judged_by_quality_and_length():
+    assert beams.judge([(30.0, 1.0)], [(29.0, 0.95)])
+    assert not beams.judge([(30.0, 1.0)], [(33.0, 0.95)])
+    assert not beams.judge([(30.0, 1.0)], [(30.0, 1.1)])
