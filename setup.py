@@ -1,8 +1,8 @@
-"""Builds the C kernel of additive attention; everything else is in pyproject.toml.
+"""Builds the C kernels of additive attention and of decoding; the rest is in pyproject.toml.
 
-The kernel is plain C with the vector extensions of GCC and clang. Without such a compiler the
-installation succeeds all the same, and additive attention works in blocks of PyTorch operations.
-With REGARD_KERNEL=required (set where wheels are built) a missing kernel is an error.
+They are plain C with the vector extensions of GCC and clang. Without such a compiler the
+installation succeeds all the same, and PyTorch does their work. With REGARD_KERNEL=required (set
+where wheels are built) a missing kernel is an error.
 """
 
 import os
@@ -15,10 +15,14 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-KERNELS = "regard/attention/kernels"
+ATTENTION = "regard/attention/kernels"
+DECODER = "regard/models/kernels"
+LEVELS = ("baseline", "avx2", "avx512", "vnni")
 WINDOWS = sys.platform == "win32"
 GNU_OPTIONS = ["-O3", "-std=gnu11", "-ffp-contract=fast", "-fvisibility=hidden", "-Wno-psabi"]
 CLANG_CL_OPTIONS = ["/clang:-O3", "/clang:-std=gnu11", "/clang:-ffp-contract=fast"]
+EXACT = "/clang:-ffp-contract=off" if WINDOWS else "-ffp-contract=off"
+"""The decoder writes out where it multiplies and adds at once, so that int8 is exact to the bit."""
 
 
 class BuildKernel(build_ext):
@@ -55,18 +59,30 @@ class BuildKernel(build_ext):
                 return False
 
 
+def kernel(name: str, folder: str, sources: list[str], *options: str) -> Extension:
+    return Extension(
+        name,
+        sources=[f"{folder}/{source}.c" for source in sources],
+        depends=[str(header) for header in Path(folder).glob("*.h")],
+        extra_compile_args=[*(CLANG_CL_OPTIONS if WINDOWS else GNU_OPTIONS), *options],
+        libraries=[] if WINDOWS else ["m"],
+        optional=os.environ.get("REGARD_KERNEL") != "required",
+        py_limited_api=True,
+    )
+
+
 setup(
     cmdclass={"build_ext": BuildKernel},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
     ext_modules=[
-        Extension(
-            "regard.attention._additive",
-            sources=[f"{KERNELS}/{name}.c" for name in ("additive", "avx512", "avx2", "baseline")],
-            depends=[f"{KERNELS}/{name}.h" for name in ("additive", "tile", "forward", "backward")],
-            extra_compile_args=CLANG_CL_OPTIONS if WINDOWS else GNU_OPTIONS,
-            libraries=[] if WINDOWS else ["m"],
-            optional=os.environ.get("REGARD_KERNEL") != "required",
-            py_limited_api=True,
-        )
+        kernel(
+            "regard.attention._additive", ATTENTION, ["additive", "avx512", "avx2", "baseline"]
+        ),
+        kernel(
+            "regard.models._decoder",
+            DECODER,
+            ["decoder", "decoder_module", *(f"decoder_{level}" for level in LEVELS)],
+            EXACT,
+        ),
     ],
 )

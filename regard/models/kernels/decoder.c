@@ -1,0 +1,119 @@
+/* The schedule: rows to threads, and the choice of instruction set. */
+#include <stdlib.h>
+
+#include "decoder.h"
+
+#if !defined(__GNUC__) && !defined(__clang__)
+#error "the decoder needs the vector extensions of GCC or clang"
+#endif
+#if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#include <malloc.h>
+#include <windows.h>
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+/* Grown, never shrunk: the first touch of fresh pages would cost more than the arithmetic. */
+static _Thread_local float *scratch;
+static _Thread_local size_t scratch_floats;
+
+#if defined(_WIN32)
+static void *allocate(size_t bytes) { return _aligned_malloc(bytes, 64); }
+static void release(void *block) { _aligned_free(block); }
+#else
+static void *allocate(size_t bytes) {
+    void *block = 0;
+    return posix_memalign(&block, 64, bytes) ? 0 : block;
+}
+static void release(void *block) { free(block); }
+#endif
+
+static float *scratch_of(size_t floats) {
+    if (floats > scratch_floats) {
+        release(scratch);
+        scratch_floats = 0;
+        scratch = allocate(floats * sizeof(float));
+        if (scratch) scratch_floats = floats;
+    }
+    return scratch;
+}
+
+enum { BASELINE, AVX2, AVX512, VNNI, LEVELS };
+static int forced = -1;
+
+static int supported(int level) {
+#if defined(__x86_64__) && defined(_WIN32)
+    /* Windows does not tell whether there are products of bytes: the level below them is taken. */
+    if (level == AVX512) return IsProcessorFeaturePresent(41 /* PF_AVX512F_INSTRUCTIONS_AVAILABLE */);
+    if (level == AVX2) return IsProcessorFeaturePresent(40 /* PF_AVX2_INSTRUCTIONS_AVAILABLE */);
+#elif defined(__x86_64__)
+    const int sixteen = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    if (level == VNNI) return sixteen && __builtin_cpu_supports("avx512vnni");
+    if (level == AVX512) return sixteen;
+    if (level == AVX2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+    return level == BASELINE;
+}
+
+/* The level in use: 0 baseline, 1 AVX2, 2 AVX-512, 3 AVX-512 with VNNI. */
+EXPORT int decoder_level(void) {
+    if (forced >= 0) return forced;
+    int level = LEVELS - 1;
+    while (!supported(level)) level--;
+    return level;
+}
+
+/* Uses this level from now on, or the best one again if negative; -1 if the machine lacks it. */
+EXPORT int decoder_force(int level) {
+    if (level >= LEVELS || (level >= 0 && !supported(level))) return -1;
+    forced = level < 0 ? -1 : level;
+    return 0;
+}
+
+static const Operations *operations(void) {
+#if defined(__x86_64__)
+    if (decoder_level() == VNNI) return &decoder_vnni;
+    if (decoder_level() == AVX512) return &decoder_avx512;
+    if (decoder_level() == AVX2) return &decoder_avx2;
+#endif
+    return &decoder_baseline;
+}
+
+/* Rows of a step that are computed together: they share the weights that come from memory, and
+ * their workspace stays in the cache. */
+enum { ROWS_TOGETHER = 192 };
+
+/* One step of all rows; each thread takes some of them through the whole plan. Returns 0, 1 when
+ * there is no memory, or 2 when a token is not in the vocabulary. */
+EXPORT int decoder_step(const Plan *plan, const Call *call, int threads) {
+    const Operations *kernel = operations();
+    int64_t parts = threads < call->rows ? threads : call->rows;
+    if (parts * ROWS_TOGETHER < call->rows) parts = (call->rows + ROWS_TOGETHER - 1) / ROWS_TOGETHER;
+    int failed = 0;
+    for (int64_t row = 0; row < call->rows; row++)
+        if (call->tokens[row] < 0 || call->tokens[row] >= plan->words) return 2;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && parts > 1) schedule(dynamic, 1)
+    for (int64_t part = 0; part < parts; part++) {
+        const int64_t from = part * call->rows / parts, to = (part + 1) * call->rows / parts;
+        float *own = scratch_of(kernel->scratch(plan, call, to - from));
+        if (own)
+            kernel->step(plan, call, from, to, own);
+        else {
+#pragma omp atomic write
+            failed = 1;
+        }
+    }
+    return failed;
+}
+
+EXPORT int decoder_product(const Product *p, const float *x, const float *residual, float *y,
+                           int64_t rows, int64_t activation) {
+    const Operations *kernel = operations();
+    float *own = scratch_of(kernel->product_scratch(p, rows));
+    if (!own) return 1;
+    kernel->product(p, x, residual, y, rows, activation, own);
+    return 0;
+}
