@@ -75,9 +75,7 @@ setup(
     cmdclass={"build_ext": BuildKernel},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
     ext_modules=[
-        kernel(
-            "regard.attention._additive", ATTENTION, ["additive", "avx512", "avx2", "baseline"]
-        ),
+        kernel("regard.attention._additive", ATTENTION, ["additive", "avx512", "avx2", "baseline"]),
         kernel(
             "regard.models._decoder",
             DECODER,

@@ -214,4 +214,4 @@ def explain_decoder(model: Translator) -> Path:
     """
     if reason := why_not(model):
         return Path("torch", reason)
-    return Path("native", f"its decoder was compiled for {level()}")
+    return Path("native", f"compiled for {level()}")

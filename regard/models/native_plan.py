@@ -93,7 +93,8 @@ class DecoderPlan:
             states = self._compile_transformer(model)
         else:
             states = self._compile_recurrent(model)
-        table = model.words.tied[0].words.weight if model.words.tied else model.words.weight
+        own = model.words.weight
+        table = model.words.tied[0].words.weight if own is None else own
         self._product("words", states, -1, self._packed(table, model.words.bias))
         operations = (Operation * len(self._operations))(*self._operations)
         self._tensors.append(operations)
@@ -243,7 +244,8 @@ class DecoderPlan:
 
     def _attend(self, kind: str, attention: MultiHead, layer: int, query: int, output: int) -> None:
         width = attention.query.out_features
-        scale = attention.score.scale  # type: ignore[union-attr]
+        assert isinstance(attention.score, ScaledDot)  # others are not compiled
+        scale = attention.score.scale
         self._add(
             kind,
             input=query,
@@ -331,4 +333,6 @@ class DecoderPlan:
 
 def _joined(*layers: nn.Linear) -> tuple[Tensor, Tensor]:
     """Several linear layers of the same input as one."""
-    return torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers])
+    return torch.cat([layer.weight for layer in layers]), torch.cat(
+        [layer.bias for layer in layers]
+    )

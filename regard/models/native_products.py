@@ -2,8 +2,8 @@
 
     y = activation(W x + b) + residual
 
-int8: each row of x is divided by its largest absolute value / 127 and rounded, half to even, and so
-is each output's row of W, once; the products of bytes are summed exactly, in 32 bits. `emulate_int8`
+int8: each row of x is divided by its largest absolute value / 127 and rounded, half to even, and
+so is each row of W, once; the products of bytes are summed exactly, in 32 bits. `emulate_int8`
 computes the same in plain PyTorch, equal to the last bit.
 """
 

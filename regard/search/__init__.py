@@ -21,7 +21,15 @@ from regard.search.penalties import (
     wu,
 )
 from regard.search.sampling import sample, stream, text_generator
-from regard.search.step import PerSentence, Step, Weights, forbid_tokens, pin_attention, reorder
+from regard.search.step import (
+    PerSentence,
+    Shared,
+    Step,
+    Weights,
+    forbid_tokens,
+    pin_attention,
+    reorder,
+)
 
 __all__ = [
     "LENGTH_PENALTIES",
@@ -29,6 +37,7 @@ __all__ = [
     "Hypothesis",
     "LengthPenalty",
     "PerSentence",
+    "Shared",
     "Step",
     "Weights",
     "beam",

@@ -39,6 +39,13 @@ class PerSentence:
     value: Any
 
 
+@dataclass(frozen=True)
+class Shared:
+    """A part of the state that is not arranged by hypothesis: it is passed on as it is."""
+
+    value: Any
+
+
 class StepResult(NamedTuple):
     """The result of one step, checked."""
 
@@ -107,7 +114,7 @@ def reorder(state: Any, index: Int[Tensor, " n"], moved: bool = True) -> Any:
         return type(state)(reorder(part, index, moved) for part in state)
     if isinstance(state, dict):
         return {name: reorder(part, index, moved) for name, part in state.items()}
-    if state is None or isinstance(state, bool | int | float | str):
+    if state is None or isinstance(state, bool | int | float | str | Shared):
         return state
     raise ValueError(
         "a state is made of tensors, tuples, lists, dicts, numbers and None, "

@@ -1,4 +1,4 @@
-"""Packed products of the native decoder: float32 beside torch, int8 beside plain PyTorch and numpy."""
+"""Packed products of the native decoder: float32 beside torch, int8 beside PyTorch and numpy."""
 
 from collections.abc import Iterator
 

@@ -13,12 +13,15 @@ from regard.data.tokenizers.tokenizer import BOS, EOS, NEVER_GENERATED, UNK, Tok
 from regard.data.tokenizers.words import token_to_word
 from regard.errors import OptionError, RegardError
 from regard.models import Translator, TranslatorConfig
+from regard.models.native_decoder import NativeDecoder, explain_decoder, native_decoder
+from regard.models.native_products import Precision
 from regard.models.output import Weights
 from regard.progress import track
 from regard.search import (
     Coverage,
     Hypothesis,
     PerSentence,
+    Shared,
     Step,
     beam,
     forbid_tokens,
@@ -136,7 +139,7 @@ def decode(
     rows = decoding.nbest if decoding.sampled else decoding.beam
     batches = _batches(ids, max(1, budget // rows))
     for chosen in track(batches, "translating", len(ids), "sentences", weight=len):
-        batch = SourceBatch.encode(model, [ids[i] for i in chosen])
+        batch = SourceBatch.encode(model, [ids[i] for i in chosen], quantize=decoding.quantize)
         results = search(
             task,
             batch,
@@ -187,7 +190,8 @@ def force_targets(
 class SourceBatch:
     """Sources that were encoded once, from which a decoder may start any number of times."""
 
-    model: Translator
+    decoder: Translator | NativeDecoder
+    """What takes the steps: the model, or its decoder compiled for this machine."""
     lengths: Tensor
     keys: int
     """Source tokens of the longest sentence."""
@@ -197,14 +201,24 @@ class SourceBatch:
 
     @classmethod
     def encode(
-        cls, model: Translator, ids: Sequence[np.ndarray], *, need_weights: bool = False
+        cls,
+        model: Translator,
+        ids: Sequence[np.ndarray],
+        *,
+        need_weights: bool = False,
+        quantize: Precision = "none",
     ) -> "SourceBatch":
         """Read the sources; `need_weights` keeps the attention of the encoder."""
         source, lengths = pad(ids)
+        decoder = native_decoder(model, quantize)
+        if decoder is None and quantize != "none":
+            reason = explain_decoder(model).reason
+            raise OptionError("quantize", f"{quantize} needs the native decoder: {reason}")
         context = model.encode(source, lengths, need_weights=need_weights)
-        state: Any = model.start(context)
-        shared = state._replace(source=PerSentence(state.source))
-        return cls(model, lengths, source.shape[1], shared, context.weights)
+        state: Any = (decoder or model).start(context)
+        shared = PerSentence(state.source) if decoder is None else Shared(state.source)
+        shared_state = state._replace(source=shared)
+        return cls(decoder or model, lengths, source.shape[1], shared_state, context.weights)
 
     def step(self, need_weights: bool, record: list[Tensor] | None = None) -> Step:
         """The step function of the search; `record` collects the log-probabilities of each step."""
@@ -212,15 +226,16 @@ class SourceBatch:
         def step(
             tokens: Tensor, state: Any, allowed: Tensor | None = None
         ) -> tuple[Tensor, Any, Any]:
-            # the search repeats the state for each hypothesis, but not what is PerSentence
+            # the search repeats the state for each hypothesis, but not what they share
             plain = state._replace(source=state.source.value)
             after: Any
-            log_probabilities, after, weights = self.model.step(
+            log_probabilities, after, weights = self.decoder.step(
                 tokens, plain, allowed=allowed, need_weights=need_weights
             )
             if record is not None:
                 record.append(log_probabilities)
-            return log_probabilities, after._replace(source=state.source), weights
+            shared = type(state.source)(after.source)
+            return log_probabilities, after._replace(source=shared), weights
 
         return step
 

@@ -40,7 +40,12 @@ from regard.tasks.translation.guided_alignment import (
     token_links,
     with_links,
 )
-from regard.tasks.translation.task_options import Decoding, TranslationData, TranslationEvaluation
+from regard.tasks.translation.task_options import (
+    Decoding,
+    Quantization,
+    TranslationData,
+    TranslationEvaluation,
+)
 
 
 class Batch(NamedTuple):
@@ -127,7 +132,7 @@ class Translation:
         """BLEU and chrF, by length too; `options` are those of `TranslationEvaluation`."""
         chosen = TranslationEvaluation(**options)
         sources = [pair.source for pair in examples]
-        hypotheses = self.translate(model, sources, beam=chosen.beam)
+        hypotheses = self.translate(model, sources, beam=chosen.beam, quantize=chosen.quantize)
         texts = self.target.decode_batch([best.output for best in hypotheses])
         references = [pair.target for pair in examples]
         metric = bleu(texts, references, lowercase=chosen.lowercase)
@@ -169,9 +174,10 @@ class Translation:
         beam: int = 5,
         budget: int = BATCH_TOKENS,
         need_weights: bool = False,
+        quantize: Quantization = "none",
     ) -> list[Hypothesis]:
         """The best translation of each text, in order."""
-        options = Decoding(beam=beam)
+        options = Decoding(beam=beam, quantize=quantize)
         nbest = decode(self, model, texts, options, budget=budget, need_weights=need_weights)
         return [best for best, *_ in nbest]
 

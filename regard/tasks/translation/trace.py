@@ -58,7 +58,12 @@ def trace_text(
         options: those of `Decoding`.
     """
     source = task.source.encode(text)
-    batch = SourceBatch.encode(model, source_ids(task, [text]), need_weights=True)
+    batch = SourceBatch.encode(
+        model,
+        source_ids(task, [text]),
+        need_weights=True,
+        quantize=Decoding(**options).quantize,
+    )
     if target is None:
         hypotheses = _search(task, batch, text, prefix, pins, options)
         output, spans = decode_with_spans(task.target, hypotheses[0].output)
