@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INPUTS := pyproject.toml constraints.txt setup.py $(wildcard regard/attention/kernels/*)
+INPUTS := pyproject.toml constraints.txt setup.py $(wildcard regard/attention/kernels/* regard/models/native/kernels/*)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
 

@@ -16,7 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ATTENTION = "regard/attention/kernels"
-DECODER = "regard/models/kernels"
+DECODER = "regard/models/native/kernels"
 LEVELS = ("baseline", "avx2", "avx512", "vnni")
 WINDOWS = sys.platform == "win32"
 GNU_OPTIONS = ["-O3", "-std=gnu11", "-ffp-contract=fast", "-fvisibility=hidden", "-Wno-psabi"]
@@ -77,7 +77,7 @@ setup(
     ext_modules=[
         kernel("regard.attention._additive", ATTENTION, ["additive", "avx512", "avx2", "baseline"]),
         kernel(
-            "regard.models._decoder",
+            "regard.models.native._decoder",
             DECODER,
             ["decoder", "decoder_module", *(f"decoder_{level}" for level in LEVELS)],
             EXACT,

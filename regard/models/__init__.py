@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         TranslatorConfig,
     )
     from regard.models.model_tables import DECODERS, ENCODERS
+    from regard.models.native.native_decoder import explain_decoder
     from regard.models.output import Output
     from regard.models.tagger import Tagger
     from regard.models.translator import Translator
@@ -43,6 +44,7 @@ __all__ = [
     "Translator",
     "TranslatorConfig",
     "detach_state",
+    "explain_decoder",
 ]
 
 export_lazily(
@@ -66,5 +68,6 @@ export_lazily(
         "Translator": "regard.models.translator:Translator",
         "TranslatorConfig": "regard.models.model_configs:TranslatorConfig",
         "detach_state": "regard.models.causal_networks:detach_state",
+        "explain_decoder": "regard.models.native.native_decoder:explain_decoder",
     },
 )

@@ -183,6 +183,7 @@ class ServedModel:
         def stop_if_abandoned(layer: Module, inputs: Any) -> None:
             worker.stop_if_abandoned()
 
+        stop_if_abandoned.only_watches = True  # type: ignore[attr-defined]
         for name, layer in network.named_modules():
             if "score" not in name.split(
                 "."

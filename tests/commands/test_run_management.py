@@ -174,7 +174,7 @@ def test_the_doctor_says_what_to_do(capsys, monkeypatch):
     assert main(["doctor"]) == 1
     report = capsys.readouterr().out
     assert "kernel        not in use: the kernel was not built" in report
-    assert "→ additive attention works, but slower: install a C compiler" in report
+    assert "→ attention and decoding work, but slower: install a C compiler" in report
     assert all(f"\n{name} " in report for name in ("torch", "threads", "device", "memory", "disk"))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from regard.cli import main
 from regard.errors import RegardError
-from regard.models import native_library
+from regard.models.native import native_library
 from tests.inference.trained import VARIANTS, sources, translator
 
 TEXTS = [*sources(12, seed=5), *sources(4, seed=6, longest=14)]

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.models import Translator, TranslatorConfig, native_decoder, native_library
-from regard.models.native_decoder import NativeDecoder, explain_decoder
+from regard.models import Translator, TranslatorConfig
+from regard.models.native import native_decoder, native_library
+from regard.models.native.native_decoder import NativeDecoder, explain_decoder
 
 TRANSFORMERS: list[dict[str, Any]] = [
     {"model": "transformer", "width": 36, "heads": 6, "layers": 2},
@@ -153,6 +154,16 @@ def test_models_that_may_answer_otherwise_are_left_to_torch() -> None:
     assert "training mode" in explain_decoder(model.train()).reason
     hook = model.eval().decoder.register_forward_hook(lambda *_: None)
     assert "a hook may change what a RecurrentDecoder gives" in explain_decoder(model).reason
+    hook.remove()
+    seen = []
+
+    def watch(*_: Any) -> None:
+        seen.append(1)
+
+    watch.only_watches = True  # type: ignore[attr-defined]
+    hook = model.decoder.register_forward_pre_hook(watch)
+    _steps(model, NativeDecoder(model), WORDS)
+    assert len(seen) == WORDS.shape[1]
     hook.remove()
     assert "torch.float64" in explain_decoder(model.double()).reason
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from regard.models import native_library
-from regard.models.native_products import PackedLinear, emulate_int8
+from regard.models.native import native_library
+from regard.models.native.native_products import PackedLinear, emulate_int8
 
 SIZES = [(1, 17, 67), (5, 64, 64), (13, 3, 130), (7, 257, 5)]
 ACTIVATIONS = {"linear": lambda x: x, "gelu": functional.gelu, "tanh": torch.tanh}

@@ -85,14 +85,16 @@ def _version(package: str) -> str:
 
 def _kernel() -> Finding:
     from regard.attention import additive_native
+    from regard.models.native import native_library
 
-    reason = additive_native.why_not()
+    reason = additive_native.why_not() or native_library.why_not()
     if reason is None:
-        return Finding("kernel", f"built, uses {additive_native.level()}")
+        levels = f"{additive_native.level()} (attention) and {native_library.level()} (decoding)"
+        return Finding("kernel", f"built, uses {levels}")
     return Finding(
         "kernel",
         f"not in use: {reason}",
-        "additive attention works, but slower: install a C compiler (gcc or clang), then "
+        "attention and decoding work, but slower: install a C compiler (gcc or clang), then "
         "`pip install --force-reinstall --no-deps regard`",
     )
 

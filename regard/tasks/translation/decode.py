@@ -13,8 +13,8 @@ from regard.data.tokenizers.tokenizer import BOS, EOS, NEVER_GENERATED, UNK, Tok
 from regard.data.tokenizers.words import token_to_word
 from regard.errors import OptionError, RegardError
 from regard.models import Translator, TranslatorConfig
-from regard.models.native_decoder import NativeDecoder, explain_decoder, native_decoder
-from regard.models.native_products import Precision
+from regard.models.native.native_decoder import NativeDecoder, explain_decoder, native_decoder
+from regard.models.native.native_products import Precision
 from regard.models.output import Weights
 from regard.progress import track
 from regard.search import (

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from regard.attention.normalizers import softmax
 from regard.attention.scores import MLP, Additive, Bilinear, ScaledDot
 from regard.layers import BahdanauStep, Block, LuongStep, MultiHead
-from regard.models import native_library
 from regard.models.decoders import RecurrentDecoder, TransformerDecoder
-from regard.models.native_library import ACTIVATIONS, KINDS, Operation, Plan
-from regard.models.native_products import PackedLinear, Precision
+from regard.models.native import native_library
+from regard.models.native.native_library import ACTIVATIONS, KINDS, Operation, Plan
+from regard.models.native.native_products import PackedLinear, Precision
 from regard.models.translator import Translator
 
 ALIGNMENT = 16
@@ -33,7 +33,8 @@ def why_not(model: nn.Module) -> str | None:
         return "the model is in training mode"
     parts = (model.target, model.decoder, model.words)
     for module in (module for part in parts for module in part.modules()):
-        if module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module):
+        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+        if not all(map(only_watches, hooks)) or "forward" in vars(module):
             return f"a hook may change what a {type(module).__name__} gives"
     for tensor in (parameter for part in parts for parameter in part.parameters()):
         if tensor.device.type != "cpu" or tensor.dtype != torch.float32:
@@ -44,6 +45,11 @@ def why_not(model: nn.Module) -> str | None:
     if type(decoder) is RecurrentDecoder:
         return _why_not_recurrent(decoder)
     return f"the decoder is a {type(decoder).__name__}"
+
+
+def only_watches(hook: Any) -> bool:
+    """Whether a hook says of itself, by `only_watches = True`, that it changes no answer."""
+    return bool(getattr(hook, "only_watches", False))
 
 
 def _why_not_block(block: Block) -> str | None:

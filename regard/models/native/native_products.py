@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.models.native_library import ACTIVATIONS, Product, library
+from regard.models.native.native_library import ACTIVATIONS, Product, library
 
 PANEL = 64
 """Outputs whose weights lie together."""

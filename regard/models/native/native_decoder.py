@@ -16,9 +16,9 @@ from torch import Tensor
 from regard.attention.dispatch import Path
 from regard.models.decoders import RecurrentState
 from regard.models.encoders import Context
-from regard.models.native_library import Call, level, library
-from regard.models.native_plan import DecoderPlan, why_not
-from regard.models.native_products import Precision
+from regard.models.native.native_library import Call, level, library
+from regard.models.native.native_plan import DecoderPlan, why_not
+from regard.models.native.native_products import Precision
 from regard.models.output import Weights
 from regard.models.translator import Translator
 
@@ -56,7 +56,7 @@ class NativeDecoder:
             raise ValueError(f"this decoder cannot be compiled: {reason}")
         self.compiled = DecoderPlan(model, quantize)
         # not the model itself, whose compiled decoders live as long as it does
-        self._start = model.decoder.start
+        self._decoder = model.decoder
         self._places, self._width = model.target.places, model.target.width
         self._table = self._position_vectors(0)
 
@@ -68,7 +68,7 @@ class NativeDecoder:
         if compiled.prepare is not None:
             memory, lengths = compiled.prepare(context.states), context.lengths
         else:
-            started: RecurrentState = self._start(context)
+            started: RecurrentState = self._decoder.start(context)
             key, value, padded, _ = started.source
             assert key is not None  # a decoder without attention is not compiled
             assert value is not None
@@ -94,6 +94,8 @@ class NativeDecoder:
         need_weights: bool = True,
     ) -> tuple[Float[Tensor, "n v"], NativeState, Weights]:
         """What `Translator.step` returns, with its arguments; there is no gradient."""
+        for hook in self._decoder._forward_pre_hooks.values():
+            hook(self._decoder, ())  # those that only watch; with others nothing is compiled
         source, sentence, ancestry, recurrent, position = state
         compiled, rows, keys = self.compiled, len(words), source.memory.shape[1]
         new = source.memory.new_empty

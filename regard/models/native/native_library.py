@@ -72,7 +72,7 @@ class Call(ctypes.Structure):
 @functools.cache
 def _load() -> ctypes.CDLL | str:
     """The library, or the reason why there is none."""
-    spec = importlib.util.find_spec("regard.models._decoder")
+    spec = importlib.util.find_spec("regard.models.native._decoder")
     suffixes = tuple(importlib.machinery.EXTENSION_SUFFIXES)
     if spec is None or not (spec.origin or "").endswith(suffixes):
         return "it was not built; install regard where a C compiler (gcc or clang) is found"

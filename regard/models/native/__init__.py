@@ -1,0 +1,1 @@
+"""The native decoder: plans of a translator's decoder, run in C."""

@@ -1,0 +1,109 @@
+/* Runs the native decoder over buffers of exact size at odd sizes, for builds with sanitizers. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "decoder.h"
+
+int decoder_force(int level);
+int decoder_step(const Plan *plan, const Call *call, int threads);
+int decoder_product(const Product *p, const float *x, const float *residual, float *y, int64_t rows,
+                    int64_t activation);
+
+static void *blocks[1000];
+static int used;
+
+static void *bytes_of(size_t n) { return blocks[used++] = malloc(n ? n : 1); }
+
+static float *floats(int64_t n) {
+    static uint32_t seed = 1;
+    float *made = bytes_of((size_t)n * sizeof(float));
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        made[i] = (float)(seed >> 8) / 8388608.0f - 1.0f;
+    }
+    return made;
+}
+
+static int64_t *whole(int64_t n, int64_t below) {
+    int64_t *made = bytes_of((size_t)n * sizeof(int64_t));
+    for (int64_t i = 0; i < n; i++) made[i] = i % below;
+    return made;
+}
+
+static Product product(int64_t inputs, int64_t outputs, int quantized) {
+    const int64_t filled = (outputs + PANEL - 1) / PANEL * PANEL, fours = (inputs + 3) / 4 * 4;
+    Product p = {inputs, outputs, 0, 0, 0, 0, floats(filled)};
+    if (quantized) {
+        int8_t *weights = bytes_of((size_t)(filled * fours));
+        int32_t *shift = bytes_of((size_t)filled * sizeof(int32_t));
+        for (int64_t i = 0; i < filled * fours; i++) weights[i] = (int8_t)(i % 255 - 127);
+        for (int64_t i = 0; i < filled; i++) shift[i] = 128;
+        p.bytes = weights, p.shift = shift, p.scale = floats(filled);
+    } else {
+        p.weights = floats(filled * inputs);
+    }
+    return p;
+}
+
+enum { WIDTH = 22, HEADS = 2, WORDS_COUNT = 71, ROWS = 7, POSITION = 3, KEYS = 5, SENTENCES = 2 };
+
+static int take_step(int quantized, int threads) {
+    const int64_t w = WIDTH, state = 2 * w;
+    enum { FREE = 48 }; /* the first aligned column behind the state */
+    const float *gain = floats(w), *shift = floats(w), *table = floats(WORDS_COUNT * w);
+    Operation operations[] = {
+        {.kind = EMBED, .output = FREE, .width = w, .first = table, .scale = 2.0f},
+        {.kind = NORM, .input = FREE, .output = FREE, .width = w, .first = gain, .second = shift,
+         .epsilon = 1e-5f},
+        {.kind = PRODUCT, .input = FREE, .output = 160, .other = -1,
+         .product = product(w, 3 * w, quantized)},
+        {.kind = SELF_ATTENTION, .input = 160, .output = 80, .width = w, .heads = HEADS,
+         .value_width = w, .scale = 0.3f},
+        {.kind = PRODUCT, .input = 80, .output = FREE, .other = FREE, .activation = GELU,
+         .product = product(w, w, quantized)},
+        {.kind = SOURCE_ATTENTION, .input = FREE, .output = 80, .width = w, .heads = HEADS, .value = w,
+         .value_width = w, .scale = 0.3f},
+        {.kind = ADDITIVE_ATTENTION, .input = FREE, .output = 80, .width = w, .value = w,
+         .value_width = w, .first = gain},
+        {.kind = PRODUCT, .input = 80, .output = 160, .other = -1, .activation = TANH,
+         .product = product(w, 4 * w, quantized)},
+        {.kind = LSTM, .input = 160, .state = 0, .width = w},
+        {.kind = GRU, .input = 160, .other = 160, .state = 0, .width = w},
+        {.kind = COPY, .input = 0, .output = FREE, .width = w},
+        {.kind = WORDS, .input = FREE, .product = product(w, WORDS_COUNT, quantized)},
+    };
+    const Plan plan = {operations, sizeof operations / sizeof *operations, 256, state, 2 * w, 2 * w,
+                       1, HEADS, WORDS_COUNT};
+    const float *earlier[POSITION];
+    for (int i = 0; i < POSITION; i++) earlier[i] = floats(ROWS * 2 * w);
+    int64_t *lengths = whole(SENTENCES, SENTENCES);
+    lengths[1] = KEYS; /* the other one is empty */
+    uint8_t *allowed = bytes_of(ROWS * KEYS);
+    for (int i = 0; i < ROWS * KEYS; i++) allowed[i] = i % 3 != 0;
+    const Call call = {ROWS, POSITION, whole(ROWS, WORDS_COUNT), gain, whole(ROWS, SENTENCES),
+                       floats(SENTENCES * KEYS * 2 * w), lengths, KEYS, allowed, earlier,
+                       whole(ROWS * POSITION, ROWS), floats(ROWS * 2 * w), floats(ROWS * state),
+                       floats(ROWS * state), floats(ROWS * HEADS * (POSITION + 1)),
+                       floats(ROWS * HEADS * KEYS), floats(ROWS * WORDS_COUNT)};
+    return decoder_step(&plan, &call, threads);
+}
+
+int main(void) {
+    const int64_t sizes[][3] = {{1, 1, 1}, {5, 17, 67}, {13, 64, 64}, {9, 3, 130}};
+    for (int level = 0; level < 4; level++) {
+        if (decoder_force(level)) continue; /* this machine has fewer instruction sets */
+        for (int quantized = 0; quantized < 2; quantized++) {
+            for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+                const int64_t rows = sizes[i][0], inputs = sizes[i][1], outputs = sizes[i][2];
+                const Product p = product(inputs, outputs, quantized);
+                if (decoder_product(&p, floats(rows * inputs), floats(rows * outputs),
+                                    floats(rows * outputs), rows, GELU))
+                    return 1;
+            }
+            if (take_step(quantized, 1)) return 1;
+        }
+        while (used) free(blocks[--used]);
+    }
+    puts("done");
+    return 0;
+}
