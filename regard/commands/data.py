@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from regard.commands.line_io import number
+from regard.commands.run_options import add_quiet
 from regard.errors import RegardError
 from regard.options import positive, random_seed
+from regard.progress import track
 
 COLUMNS = ("source", "target", "text", "label", "condition")
 MAX_LABELS = 30
@@ -89,6 +91,8 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         default="tsv",
         help="tsv or jsonl (default: tsv)",
     )
+    for verb in (make, describe, split):
+        add_quiet(verb)
     for verb in (make, split):
         verb.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="output folder")
 
@@ -105,7 +109,8 @@ def _read(chosen: argparse.Namespace) -> tuple[Any, Any, list[Any], Any]:
         raise RegardError(f"no data: expected files, as in {chosen.parser.prog} FILE --task TASK")
     given = {name: getattr(chosen, name) for name in COLUMNS} | {"data": files}
     options: Any = make(spec.data, given)
-    examples = list(spec.read(options, resolve(files), summary))
+    read = spec.read(options, resolve(files), summary)
+    examples = list(track(read, "reading data", unit="examples"))
     summary.require(1, "to read")
     return spec, options, examples, summary
 

@@ -9,6 +9,7 @@ from typing import IO, NamedTuple
 from regard.atomic_files import refuse_used_folder, write_folder
 from regard.corpora.built_in_corpus import BuiltInCorpus, SplitExamples
 from regard.corpora.corpus_registry import CORPORA, check_options, sample_examples
+from regard.progress import track
 
 DESCRIPTION = "corpus.json"
 """The file that says what a folder holds."""
@@ -36,7 +37,8 @@ def write_corpus(
     """
     folder = Path(folder)
     corpus = CORPORA.row(name)
-    examples = sample_examples(name, size, seed, **options)
+    sampled = sample_examples(name, size, seed, **options)
+    examples = track(sampled, "making built-in data", unit="examples")
     description = {
         "format": "regard built-in corpus",
         "corpus": name,

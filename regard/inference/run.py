@@ -11,6 +11,7 @@ from torch import nn
 
 from regard.data import Summary, hold_examples, resolve
 from regard.errors import RegardError
+from regard.progress import track
 from regard.tasks.prediction import LogProbability, Prediction
 from regard.tasks.registry import TASKS, TaskSpec
 from regard.tasks.task import Evaluation, Task
@@ -184,7 +185,8 @@ class Run:
             log(summary)
             return self.task.evaluate(self.model, examples, **options)
         counts = Summary()
-        examples = list(self.spec.read(self.data, resolve(hold_examples(data)), counts))
+        read = self.spec.read(self.data, resolve(hold_examples(data)), counts)
+        examples = list(track(read, "reading data", unit="examples"))
         counts.require(1, "to evaluate")
         evaluation = self.task.evaluate(self.model, examples, **options)
         log(str(counts))

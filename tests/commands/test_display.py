@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from regard.cli import main
 from regard.commands.terminal import display
 from regard.commands.terminal.display import Display
 from regard.progress import reporting, stage, track
@@ -149,3 +150,10 @@ def test_a_terminal_without_a_cursor_gets_plain_lines(monkeypatch):
     shown.progress(progress(1))
     shown.progress(progress(2, evaluation=evaluation()))
     assert "\x1b" not in stream.getvalue()
+
+
+def test_data_commands_take_quiet(tmp_path, capsys):
+    assert (
+        main(["data", "make", "algorithm", "--size", "100", "--out", str(tmp_path), "--quiet"]) == 0
+    )
+    assert capsys.readouterr().err == ""

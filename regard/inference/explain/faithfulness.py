@@ -171,7 +171,8 @@ def read_texts(run: Run, data: Any) -> tuple[list[str], str]:
     """The texts of some files, read as the training data was, and a summary of what was read."""
     text_of = run.spec.require("example_text", run.folder.path, "faithfulness")
     summary = Summary()
-    examples = list(run.spec.read(run.data, resolve(hold_examples(data)), summary))
+    read = run.spec.read(run.data, resolve(hold_examples(data)), summary)
+    examples = list(track(read, "reading data", unit="examples"))
     summary.require(1, "to erase words of")
     return [text_of(example) for example in examples], str(summary)
 
