@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.commands.line_io import encodable
+from regard.commands.line_io import encodable, number
 from regard.errors import RegardError, unknown
 from regard.examples import example_path
 from regard.options import positive
 
-ENDINGS = ("html", "svg", "png", "json")
+ENDINGS = ("html", "svg", "png", "pdf", "json")
 PICTURES = ("matrix", "links", "text", "heads")
 AGGREGATES = ("mean", "max")
 
@@ -26,6 +26,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         examples=(
             'regard show runs/en-fr --text "The black cat sleeps ."',
             'regard show runs/en-fr --text "The black cat sleeps ." --to look.html',
+            'regard show runs/en-fr --text "The cat sleeps ." --to look.pdf --no-title',
         ),
     )
     show.add_argument("source", type=Path, help="a run folder, or a trace file")
@@ -35,10 +36,10 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         "--to",
         default="terminal",
         metavar="FILE",
-        help="terminal (default), or a file that ends in .html, .svg, .png or .json",
+        help="terminal (default), or a file that ends in .html, .svg, .png, .pdf or .json",
     )
     show.add_argument(
-        "--picture", default="matrix", help=", ".join(PICTURES) + " (SVG and PNG only)"
+        "--picture", default="matrix", help=", ".join(PICTURES) + " (SVG, PNG and PDF only)"
     )
     show.add_argument("--look", metavar="NAME", help="kind of attention, such as decoder.source")
     show.add_argument("--layer", type=int, metavar="INT", help="counted from 0 (default: the last)")
@@ -55,7 +56,18 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         metavar="INT",
         help="the query, counted from 0, for --picture text",
     )
-    show.add_argument("--title", default="", help="title of the picture or page")
+    titles = show.add_mutually_exclusive_group()
+    titles.add_argument("--title", default="", help="title of the picture or page")
+    titles.add_argument(
+        "--no-title", action="store_true", help="leave the title out of the picture, for a paper"
+    )
+    show.add_argument(
+        "--font-size",
+        type=_font_size,
+        default=14.0,
+        metavar="PIXELS",
+        help="size of the labels of a picture at its own size, from 4 to 100 (default: 14)",
+    )
     show.add_argument(
         "--budget",
         type=positive,
@@ -90,6 +102,8 @@ def _show(chosen: argparse.Namespace) -> int:
         aggregate=chosen.aggregate,
         word=chosen.word,
         title=chosen.title,
+        show_title=not chosen.no_title,
+        font_size=chosen.font_size,
         max_bytes=chosen.budget * 10**6,
         **which,
     )
@@ -97,6 +111,13 @@ def _show(chosen: argparse.Namespace) -> int:
     write_output(path, lambda stream: stream.write(data))
     print(f"{path}: {len(data) / 1e6:.2f} MB" if len(data) > 10**5 else f"{path}: written")
     return 0
+
+
+def _font_size(text: str) -> float:
+    size = number(text)
+    if not 4 <= size <= 100:
+        raise argparse.ArgumentTypeError(f"expected a number from 4 to 100, got {text!r}")
+    return size
 
 
 def _kind(to: str) -> str:

@@ -11,12 +11,14 @@ from regard.errors import RegardError, unknown
 from regard.show import svg
 from regard.show.html_page import MAX_PAGE_BYTES, render_page
 from regard.show.notebook import notebook_html
-from regard.show.png import png_from_svg
+from regard.show.picture_files import picture_bytes
 from regard.show.select import row_sums, select_look
+from regard.show.svg import DEFAULT_STYLE
+from regard.show.svg_frame import FONT_SIZE, PictureStyle
 from regard.show.terminal import report
 from regard.trace import Look, Side, Token, Trace
 
-FILE_FORMATS = ("html", "svg", "png", "json")
+FILE_FORMATS = ("html", "svg", "png", "pdf", "json")
 PICTURES = ("matrix", "links", "text", "heads")
 
 
@@ -37,8 +39,8 @@ class Drawing:
 def show(subject: Look | Trace, to: str | PathLike[str] | None = None, **options: Any) -> Drawing:
     """Draw a look or a trace: as a value that displays itself, or into a file.
 
-    The ending of the file's name is its format: html, svg, png or json. The options are those of
-    `draw`.
+    The ending of the file's name is its format: html, svg, png, pdf or json. The options are those
+    of `draw`.
     """
     trace = subject if isinstance(subject, Trace) else trace_from_looks(subject)
     if to is None:
@@ -62,13 +64,16 @@ def draw(
     aggregate: str = "mean",
     word: int = 0,
     title: str = "",
+    show_title: bool = True,
+    font_size: float | int = FONT_SIZE,
     max_bytes: int | None = MAX_PAGE_BYTES,
 ) -> bytes:
-    """The bytes of a file of this format: html, svg, png or json.
+    """The bytes of a file of this format: html, svg, png, pdf or json.
 
     Args:
         trace: what to draw.
-        file_format: one of `FILE_FORMATS`; html and json hold the whole trace, svg and png one
+        file_format: one of `FILE_FORMATS`; html and json hold the whole trace, svg, png and pdf
+            one
             picture of it.
         picture: matrix, links, text (shaded for one query) or heads (a thumbnail of each).
         name: which look, such as decoder.source; default: the most telling one.
@@ -77,6 +82,8 @@ def draw(
         aggregate: mean or max over the heads.
         word: the query whose weights shade the text, from 0.
         title: of the picture or page; default: the name of the look.
+        show_title: whether a picture has its title above it.
+        font_size: of the labels of a picture in pixels, at its own size; all else scales with it.
         max_bytes: of an HTML page, see `render_page`.
     """
     if file_format not in FILE_FORMATS:
@@ -94,10 +101,9 @@ def draw(
         aggregate=aggregate,
         word=word,
         title=title,
+        style=PictureStyle(show_title, font_size),
     )
-    if file_format == "png":
-        return png_from_svg(picture_svg)
-    return picture_svg.encode("utf-8", "replace")
+    return picture_bytes(picture_svg, file_format)
 
 
 def draw_svg(
@@ -110,19 +116,21 @@ def draw_svg(
     aggregate: str = "mean",
     word: int = 0,
     title: str = "",
+    style: PictureStyle = DEFAULT_STYLE,
 ) -> str:
     """One picture of a trace as SVG; the arguments are those of `draw`."""
     if picture not in PICTURES:
         raise RegardError(unknown("picture", picture, PICTURES))
     look, note = select_look(trace, name, layer, head, aggregate)
     if picture == "heads":
-        return svg.head_grid(trace, look.name, title)
+        return svg.head_grid(trace, look.name, title, style=style)
     title = title or look.title(note)
     if picture == "text":
         if not 0 <= word < len(look.queries):
             raise RegardError(f"word {word}: expected a number from 0 to {len(look.queries) - 1}")
-        return svg.text_shading(look, word, title, row_sums(look))
-    return (svg.links if picture == "links" else svg.matrix)(look, title, row_sums(look))
+        return svg.text_shading(look, word, title, row_sums(look), style=style)
+    drawn = svg.links if picture == "links" else svg.matrix
+    return drawn(look, title, row_sums(look), style=style)
 
 
 def trace_from_looks(*looks: Look, task: str = "attention") -> Trace:

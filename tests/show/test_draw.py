@@ -192,6 +192,9 @@ def test_the_command_draws_a_saved_trace(tmp_path, capsys, monkeypatch):
     assert main(["show", str(saved), "--to", str(tmp_path / "page.html")]) == 0
     assert main(["show", str(saved), "--to", str(tmp_path / "a.svg"), "--picture", "links"]) == 0
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
+    paper = ["--to", str(tmp_path / "a.pdf"), "--no-title", "--font-size", "9"]
+    assert main(["show", str(saved), *paper]) == 0
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.parametrize(
@@ -203,6 +206,11 @@ def test_the_command_draws_a_saved_trace(tmp_path, capsys, monkeypatch):
         (["."], ".: not a run folder (no config.json)"),
         ([".", "--text", "x"], "not a run folder"),
         (["none.json", "--picture", "link"], "did you mean 'links'"),
+        (["none.json", "--font-size", "2"], "expected a number from 4 to 100, got '2'"),
+        (
+            ["none.json", "--title", "A", "--no-title"],
+            "--no-title: cannot be combined with --title",
+        ),
     ],
 )
 def test_the_command_says_what_is_wrong(arguments, message, capsys):

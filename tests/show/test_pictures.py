@@ -190,6 +190,55 @@ def test_matrix_has_its_numbers_and_range():
     assert colour(0.19 / 0.81) in fills
 
 
+def test_the_axes_of_pictures_have_names_and_zeros_are_blank():
+    look = from_arrays([[0.996, 0.004], [0.5, 0.5]], ["chat", "le"], ["cat", "the"])
+    look = replace(look, query_side="target", key_side="source")
+    found = texts(matrix(look))
+    assert {"target (queries)", "source (keys)"} <= set(found)
+    assert "0.00" not in found
+    assert "each row sums to 1; cells without a number: below 0.005" in " ".join(found)
+    assert {"target", "source"} <= set(texts(links(look)))
+
+
+def test_labels_of_many_words_are_thinned_and_never_overlap():
+    for count in (12, 30, 48, 90, 400):
+        words = tuple(f"w{i}" for i in range(count))
+        labels = [
+            node
+            for node in ET.fromstring(matrix(square(words))).iter(f"{NAMESPACE}text")
+            if "rotate(-45" in (node.get("transform") or "")
+        ]
+        places = [float(node.get("x")) for node in labels]
+        size = float(labels[0].get("font-size", 14))
+        # the distance between lines of text that are turned by 45°
+        assert min(np.diff(places)) * np.sin(np.pi / 4) >= size
+        assert size >= 10
+        assert len(labels) == count if count <= 48 else 12 < len(labels) < count
+
+
+def test_a_picture_for_a_paper_has_no_title_and_its_own_font_size():
+    trace = heads()
+    plain, paper = (
+        ET.fromstring(draw(trace, "svg", picture="links", title="Mine", **options))
+        for options in ({}, {"show_title": False, "font_size": 7})
+    )
+    written = [[node.text for node in svg.iter(f"{NAMESPACE}text")] for svg in (plain, paper)]
+    assert "Mine" in written[0]
+    assert "Mine" not in written[1]
+    assert paper.find(f"{NAMESPACE}title").text == "Mine"  # for readers who cannot see it
+    assert float(paper.get("width")) == pytest.approx(float(plain.get("width")) / 2)
+    assert float(paper.get("height")) < float(plain.get("height")) / 2
+    assert draw(trace, "pdf", show_title=False, font_size=9).startswith(b"%PDF")
+
+
+def test_the_note_of_links_does_not_widen_the_picture():
+    look = from_arrays([[0.9, 0.1]], ["a"], ["x", "y"])
+    right = max(
+        float(node.get("x")) for node in ET.fromstring(links(look)).iter(f"{NAMESPACE}text")
+    )
+    assert float(ET.fromstring(links(look)).get("width")) < right + 120
+
+
 def test_links_are_as_many_as_weights_above_the_threshold():
     look = from_arrays([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5]], ["a", "b"], ["x", "y", "z"])
     paths = list(ET.fromstring(links(look, threshold=0.2)).iter(f"{NAMESPACE}path"))
@@ -205,6 +254,9 @@ def test_a_long_matrix_is_small():
 
 def test_head_grid_has_one_picture_a_head():
     svg = head_grid(heads())
+    # each head has its own scale, so that a number would be wrong for all but one of them
+    assert "its largest weight" in texts(svg)
+    assert not any(re.fullmatch(r"\d\.\d\d", text) for text in texts(svg))
     assert len(list(ET.fromstring(svg).iter(f"{NAMESPACE}image"))) == 6
     assert {"layer 0", "layer 1", "head 0", "head 2"} <= set(texts(svg))
 
