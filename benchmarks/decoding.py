@@ -1,4 +1,4 @@
-"""Decoding beside Hugging Face Marian and CTranslate2, with identical transformer weights.
+"""Decoding in C and by torch beside Hugging Face Marian and CTranslate2, with identical weights.
 
     python benchmarks/decoding.py
 
@@ -10,6 +10,7 @@ peer that could take their weights.
 """
 
 import argparse
+import functools
 import statistics
 import tempfile
 import time
@@ -21,7 +22,8 @@ import torch
 from regard.attention.positions import sinusoids
 from regard.data.tokenizers.tokenizer import BOS, EOS, NEVER_GENERATED, PAD, SPECIAL
 from regard.models import Translator, TranslatorConfig
-from regard.search import PerSentence, beam, forbid_tokens, greedy, power
+from regard.models.native.native_decoder import NativeDecoder, native_decoder
+from regard.search import PerSentence, Shared, beam, forbid_tokens, greedy, power
 
 Sources = list[list[int]]
 Decode = Callable[[Sources, int], list[list[int]]]
@@ -40,13 +42,27 @@ def main() -> None:
     config = TranslatorConfig(model="transformer", **SIZES)
     model = _random(Translator(config, chosen.vocabulary, chosen.vocabulary))
     recurrent = _random(Translator(TranslatorConfig(), chosen.vocabulary, chosen.vocabulary))
-    entries: dict[str, Decode] = {"regard": _regard(model, chosen.tokens)}
-    for name, make in (("Marian", _marian), ("CTranslate2", _ctranslate2)):
+    entries: dict[str, Decode] = {
+        "regard": _regard(model, chosen.tokens, native_decoder(model)),
+        "regard int8": _regard(model, chosen.tokens, native_decoder(model, "int8")),
+        "regard by torch": _regard(model, chosen.tokens),
+    }
+    peers: dict[str, Callable[[Translator, int], Decode]] = {
+        "Marian": _marian,
+        "CTranslate2": _ctranslate2,
+        "CTranslate2 int8": functools.partial(_ctranslate2, compute_type="int8"),
+    }
+    for name, make in peers.items():
         try:
             entries[name] = make(model, chosen.tokens)
         except ImportError as error:
             print(f"{name}: left out ({error})")
-    entries["regard, recurrent"] = _regard(recurrent, chosen.tokens)
+    for name, decoder in (
+        ("recurrent", native_decoder(recurrent)),
+        ("recurrent int8", native_decoder(recurrent, "int8")),
+        ("recurrent by torch", None),
+    ):
+        entries[f"regard, {name}"] = _regard(recurrent, chosen.tokens, decoder)
     sources = _sources(chosen.sentences, chosen.vocabulary)
     print(f"{chosen.tokens} tokens a translation, {chosen.rounds} rounds, 1 thread, torch", end=" ")
     print(f"{torch.__version__}\n\n| search | batch | who | sentences/s | times regard's | same |")
@@ -108,18 +124,21 @@ def _padded(rows: Sources) -> tuple[torch.Tensor, torch.Tensor]:
     return padded, torch.tensor([len(row) for row in rows])
 
 
-def _regard(model: Translator, tokens: int) -> Decode:
+def _regard(model: Translator, tokens: int, native: NativeDecoder | None = None) -> Decode:
+    decoder: Any = native or model
+    share = PerSentence if native is None else Shared
+
     def step(fed: torch.Tensor, state: Any) -> Any:
         plain = state._replace(source=state.source.value)
-        chances, after, weights = model.step(fed, plain, need_weights=False)
-        return chances, after._replace(source=state.source), weights
+        chances, after, weights = decoder.step(fed, plain, need_weights=False)
+        return chances, after._replace(source=share(after.source)), weights
 
     endless = forbid_tokens(step, [*NEVER_GENERATED, EOS])
 
     @torch.no_grad()
     def decode(batch: Sources, width: int) -> Sources:
-        state: Any = model.start(model.encode(*_padded(batch)))
-        state = state._replace(source=PerSentence(state.source))
+        state: Any = decoder.start(decoder.encode(*_padded(batch)))
+        state = state._replace(source=share(state.source))
         common: dict[str, Any] = {"bos": BOS, "eos": EOS, "limit": tokens}
         common["length_penalty"] = power(1.0)
         if width == 1:
@@ -206,7 +225,7 @@ def _marian(model: Translator, tokens: int) -> Decode:
     return decode
 
 
-def _ctranslate2(model: Translator, tokens: int) -> Decode:
+def _ctranslate2(model: Translator, tokens: int, compute_type: str = "float32") -> Decode:
     import ctranslate2
     from ctranslate2.converters.transformers import BartLoader
 
@@ -223,7 +242,9 @@ def _ctranslate2(model: Translator, tokens: int) -> Decode:
     folder = tempfile.mkdtemp()
     spec.validate()
     spec.save(folder)
-    translator = ctranslate2.Translator(folder, inter_threads=1, intra_threads=1)
+    translator = ctranslate2.Translator(
+        folder, inter_threads=1, intra_threads=1, compute_type=compute_type
+    )
 
     def decode(batch: Sources, width: int) -> Sources:
         made = translator.translate_batch(

@@ -7,7 +7,7 @@
 int decoder_force(int level);
 int decoder_step(const Plan *plan, const Call *call, int threads);
 int decoder_product(const Product *p, const float *x, const float *residual, float *y, int64_t rows,
-                    int64_t activation);
+                    int64_t activation, int threads);
 
 static void *blocks[1000];
 static int used;
@@ -97,7 +97,7 @@ int main(void) {
                 const int64_t rows = sizes[i][0], inputs = sizes[i][1], outputs = sizes[i][2];
                 const Product p = product(inputs, outputs, quantized);
                 if (decoder_product(&p, floats(rows * inputs), floats(rows * outputs),
-                                    floats(rows * outputs), rows, GELU))
+                                    floats(rows * outputs), rows, GELU, 1))
                     return 1;
             }
             if (take_step(quantized, 1)) return 1;

@@ -117,6 +117,26 @@ def test_int8_stays_near(options: dict[str, Any]) -> None:
     assert 0 < (expected - found).abs().max() < 0.2
 
 
+@pytest.mark.parametrize("options", TRANSFORMERS, ids=str)
+@pytest.mark.parametrize("quantize", ["none", "int8"])
+def test_the_encoder_agrees_with_torch(options: dict[str, Any], quantize: Any) -> None:
+    model = _model(options)
+    decoder = NativeDecoder(model, quantize)
+    with torch.no_grad():
+        expected = model.encode(SOURCE, LENGTHS, need_weights=True)
+        found = decoder.encode(SOURCE, LENGTHS, need_weights=True)
+        assert torch.equal(decoder.encode(SOURCE, LENGTHS).states, found.states)
+    close = {"atol": 1e-5, "rtol": 1e-5} if quantize == "none" else {"atol": 0.3, "rtol": 0.0}
+    torch.testing.assert_close(found.states, expected.states, **close)
+    torch.testing.assert_close(found.last, expected.last, **close)
+    assert list(found.weights) == list(expected.weights)
+    for name, weights in expected.weights.items():
+        for row, length in enumerate(LENGTHS.tolist()):
+            torch.testing.assert_close(
+                found.weights[name][row, :, :length], weights[row, :, :length], **close
+            )
+
+
 def test_a_state_may_be_continued_twice() -> None:
     model = _model(TRANSFORMERS[0])
     decoder = NativeDecoder(model)

@@ -16,6 +16,7 @@ from torch import Tensor
 from regard.attention.dispatch import Path
 from regard.models.decoders import RecurrentState
 from regard.models.encoders import Context
+from regard.models.native.native_encoder import NativeEncoder, can_encode
 from regard.models.native.native_library import Call, level, library
 from regard.models.native.native_plan import DecoderPlan, why_not
 from regard.models.native.native_products import Precision
@@ -56,9 +57,23 @@ class NativeDecoder:
             raise ValueError(f"this decoder cannot be compiled: {reason}")
         self.compiled = DecoderPlan(model, quantize)
         # not the model itself, whose compiled decoders live as long as it does
-        self._decoder = model.decoder
+        self._decoder, self._source = model.decoder, model.source
+        self._encoder: Any = model.encoder
+        if can_encode(model.encoder):
+            self._encoder = NativeEncoder(model.encoder, quantize)
         self._places, self._width = model.target.places, model.target.width
         self._table = self._position_vectors(0)
+
+    def encode(
+        self,
+        source: Int[Tensor, "b k"],
+        lengths: Int[Tensor, "b"],
+        *,
+        need_weights: bool = False,
+    ) -> Context:
+        """What `Translator.encode` returns."""
+        context: Context = self._encoder(self._source(source), lengths, need_weights=need_weights)
+        return context
 
     def start(self, context: Context) -> NativeState:
         """The state before the first word."""

@@ -82,6 +82,7 @@ def _load() -> ctypes.CDLL | str:
         library.decoder_product.argtypes = [
             *(ctypes.c_void_p for _ in range(4)),
             *(ctypes.c_int64 for _ in range(2)),
+            ctypes.c_int,
         ]
         library.decoder_level.argtypes = []
         library.decoder_force.argtypes = [ctypes.c_int]

@@ -5,6 +5,7 @@ reads and writes. What a plan cannot express is left to PyTorch, and `why_not` s
 """
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -41,7 +42,8 @@ def why_not(model: nn.Module) -> str | None:
             return f"its weights are {tensor.dtype} on {tensor.device}, not float32 on a CPU"
     decoder = model.decoder
     if type(decoder) is TransformerDecoder:
-        return next(filter(None, map(_why_not_block, decoder.stack)), None)
+        reasons = (why_not_block(block, [block.own, block.source]) for block in decoder.stack)
+        return next(filter(None, reasons), None)
     if type(decoder) is RecurrentDecoder:
         return _why_not_recurrent(decoder)
     return f"the decoder is a {type(decoder).__name__}"
@@ -52,10 +54,11 @@ def only_watches(hook: Any) -> bool:
     return bool(getattr(hook, "only_watches", False))
 
 
-def _why_not_block(block: Block) -> str | None:
+def why_not_block(block: Block, attentions: Sequence[MultiHead | None]) -> str | None:
+    """The reason why a block with these attentions cannot be compiled, or None if it can."""
     if not isinstance(block.feed_forward, nn.Sequential):
         return "its feed-forward networks are experts"
-    for attention in (block.own, block.source):
+    for attention in attentions:
         if attention is None:
             return "a layer has no attention to the source"
         if type(attention.score) is not ScaledDot:
@@ -122,7 +125,7 @@ class DecoderPlan:
         self.layers, self.heads = len(blocks), blocks[0].own.heads
         self.block_columns = self.source_columns = 2 * width * len(blocks)
         sources = [(block.source.key, block.source.value) for block in blocks]
-        self.prepare = self._packed(*_joined(*(part for pair in sources for part in pair)))
+        self.prepare = self._packed(*joined_layers(*(part for pair in sources for part in pair)))
         states, normed, mixed = self._new(width), self._new(width), self._new(width)
         queries = self._new(3 * width)
         hidden = self._new(max(block.feed_forward[0].out_features for block in blocks))
@@ -142,7 +145,10 @@ class DecoderPlan:
             own, source = block.own, block.source
             part_of(block.own_norm)
             self._product(
-                "product", read, queries, self._packed(*_joined(own.query, own.key, own.value))
+                "product",
+                read,
+                queries,
+                self._packed(*joined_layers(own.query, own.key, own.value)),
             )
             self._attend("self_attention", own, layer, queries, mixed)
             self._linear(own.output, mixed, states, residual=states)
@@ -337,7 +343,7 @@ class DecoderPlan:
         return column
 
 
-def _joined(*layers: nn.Linear) -> tuple[Tensor, Tensor]:
+def joined_layers(*layers: nn.Linear) -> tuple[Tensor, Tensor]:
     """Several linear layers of the same input as one."""
     return torch.cat([layer.weight for layer in layers]), torch.cat(
         [layer.bias for layer in layers]

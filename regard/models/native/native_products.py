@@ -76,6 +76,7 @@ class PackedLinear:
             y.data_ptr(),
             rows,
             ACTIVATIONS.index(activation),
+            torch.get_num_threads(),
         )
         if failed:
             raise MemoryError("the native decoder cannot allocate its scratch memory")

@@ -214,7 +214,7 @@ class SourceBatch:
         if decoder is None and quantize != "none":
             reason = explain_decoder(model).reason
             raise OptionError("quantize", f"{quantize} needs the native decoder: {reason}")
-        context = model.encode(source, lengths, need_weights=need_weights)
+        context = (decoder or model).encode(source, lengths, need_weights=need_weights)
         state: Any = (decoder or model).start(context)
         shared = PerSentence(state.source) if decoder is None else Shared(state.source)
         shared_state = state._replace(source=shared)

@@ -63,7 +63,7 @@ class TranslationEvaluation:
     lowercase: bool = False
     """Compare in lower case."""
     quantize: Quantization = "none"
-    """Decode with the weights of the decoder in int8: faster, and slightly less exact."""
+    """Decode with weights in int8: faster, and slightly less exact."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -100,7 +100,7 @@ class Decoding:
     exact: bool = False
     """Search until no better translation is possible, even after a full beam has finished."""
     quantize: Quantization = "none"
-    """Decode with the weights of the decoder in int8: faster, and slightly less exact."""
+    """Decode with weights in int8: faster, and slightly less exact."""
 
     def __post_init__(self) -> None:
         check_fields(self)

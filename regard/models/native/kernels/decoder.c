@@ -109,11 +109,24 @@ EXPORT int decoder_step(const Plan *plan, const Call *call, int threads) {
     return failed;
 }
 
+/* One product of all rows, in parts of at least 16 rows each. Returns 0, or 1 without memory. */
 EXPORT int decoder_product(const Product *p, const float *x, const float *residual, float *y,
-                           int64_t rows, int64_t activation) {
+                           int64_t rows, int64_t activation, int threads) {
     const Operations *kernel = operations();
-    float *own = scratch_of(kernel->product_scratch(p, rows));
-    if (!own) return 1;
-    kernel->product(p, x, residual, y, rows, activation, own);
-    return 0;
+    int64_t parts = rows / 16 < threads ? rows / 16 : threads;
+    if (parts * ROWS_TOGETHER < rows) parts = (rows + ROWS_TOGETHER - 1) / ROWS_TOGETHER;
+    int failed = 0;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && parts > 1) schedule(dynamic, 1)
+    for (int64_t part = 0; part < parts; part++) {
+        const int64_t from = part * rows / parts, to = (part + 1) * rows / parts;
+        float *own = scratch_of(kernel->product_scratch(p, to - from));
+        if (own)
+            kernel->product(p, x + from * p->inputs, residual ? residual + from * p->outputs : 0,
+                            y + from * p->outputs, to - from, activation, own);
+        else {
+#pragma omp atomic write
+            failed = 1;
+        }
+    }
+    return failed;
 }
