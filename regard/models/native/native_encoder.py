@@ -64,7 +64,10 @@ class _NativeBlock:
         self.scale: float | None = getattr(own.score, "scale", None)
         self.own_norm, self.feed_norm = block.own_norm, block.feed_norm
         self.queries, self.output = packed(own.query, own.key, own.value), packed(own.output)
-        self.hidden, self.fed = packed(feed_forward[0]), packed(feed_forward[3])
+        first, *_, last = feed_forward
+        assert isinstance(first, nn.Linear)
+        assert isinstance(last, nn.Linear)
+        self.hidden, self.fed = packed(first), packed(last)
 
     def __call__(
         self, states: Float[Tensor, "n w"], real: Tensor, need_weights: bool
