@@ -102,7 +102,7 @@ def _files(setting: Setting, corpus: str) -> dict[str, list[str]]:
     """Training and validation data in files; fewer examples than the whole corpus has."""
     folder = setting.folder / "data"
     if not folder.exists():
-        made = make_corpus(corpus, setting.pick(60, 8000, None))
+        made = make_corpus(corpus, setting.pick(100, 8000, None))
         valid = made.valid[: setting.pick(5, 100, None)]
         assigned = [("train", example) for example in made.train]
         write_split(folder, [*assigned, *(("valid", example) for example in valid)], "jsonl")

@@ -37,7 +37,7 @@ def run(setting: Setting) -> Finding:
     """Train with several seeds, and decode with every width."""
     beams = setting.pick([1, 4], [1, 2, 4, 8, 16], [1, 2, 4, 8, 16, 32, 64])
     steps, seeds = setting.pick(2, 300, 3000), setting.pick(1, 2, 3)
-    examples: Sequence[Any] = make_corpus("english_french", setting.pick(60, None, None)).test[
+    examples: Sequence[Any] = make_corpus("english_french", setting.pick(100, None, None)).test[
         : setting.pick(3, 80, 500)
     ]
     pairs = [(example.source, example.target) for example in examples]
