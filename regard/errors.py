@@ -9,6 +9,10 @@ from difflib import get_close_matches
 class RegardError(Exception):
     """A bad file, config or run folder; the command line prints it in one line and exits with 2."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: one line, without the frames in between."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class OptionError(RegardError):
     """A wrong value of an option, which the command line calls `--name` and Python `name`."""

@@ -1,31 +1,39 @@
 """A trained run: load it and use it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from os import PathLike
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
 import torch
 from torch import nn
 
 from regard.data import Summary, hold_examples, resolve
 from regard.errors import RegardError
+from regard.notebook_cards import card
 from regard.progress import track
 from regard.tasks.prediction import LogProbability, Prediction
 from regard.tasks.registry import TASKS, TaskSpec
 from regard.tasks.task import Evaluation, Task
 from regard.trace import Trace
 from regard.training import RunFolder
-from regard.training.prepared_data import read_prepared, verify_prepared
-from regard.training.run import make_configs
-from regard.training.run_identity import check_identity, run_identity
-from regard.training.tensor_files import load_network, read_header
+from regard.training.stored_runs.model_card import card_rows
+from regard.training.stored_runs.run_summary import summarize_run
+from regard.training.stored_runs.training_history import History, read_history
+from regard.training.tensor_files import load_network
+
+if TYPE_CHECKING:
+    from regard.inference.align.alignments import Alignment
+    from regard.inference.explain.faithfulness import Faithfulness
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
-    """A trained model with all that is needed to use it."""
+    """A trained model with all that is needed to use it.
+
+    Call it with a text, or with a list of texts: it returns one output, or a list of them.
+    """
 
     name: str
     """The name of its task."""
@@ -42,23 +50,54 @@ class Run:
         """The row of its task in the registry."""
         return TASKS.row(self.name)
 
-    def __call__(self, texts: Sequence[str], **options: Any) -> list[str]:
-        """One output per text: its translation, label, tags or continuation."""
+    @property
+    def config(self) -> dict[str, Any]:
+        """Its task and its data, model and training options, as in config.json."""
+        return self.folder.config()
+
+    @property
+    def history(self) -> History:
+        """The course of its training: one record per validation."""
+        return read_history(self.folder.metrics)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of its labels or tags, in the order of `predict_proba`."""
+        return tuple(self.spec.require("labels", self.folder.path, "labels")(self.task))
+
+    @overload
+    def __call__(self, texts: str, **options: Any) -> str: ...
+    @overload
+    def __call__(self, texts: Sequence[Any], **options: Any) -> list[str]: ...
+    def __call__(self, texts: str | Sequence[Any], **options: Any) -> str | list[str]:
+        """The output for a text, or for each text of a list: translation, label, tags, text."""
+        if isinstance(texts, str):
+            output: str = self.predict(texts, **options).output
+            return output
         return [prediction.output for prediction in self.predict(texts, **options)]
 
+    @overload
+    def predict(
+        self, texts: str, *, batch_size: int | None = None, **options: Any
+    ) -> Prediction: ...
+    @overload
     def predict(
         self, texts: Sequence[Any], *, batch_size: int | None = None, **options: Any
-    ) -> list[Prediction]:
-        """One prediction per text; that of an empty text is empty.
+    ) -> list[Prediction]: ...
+    def predict(
+        self, texts: str | Sequence[Any], *, batch_size: int | None = None, **options: Any
+    ) -> Prediction | list[Prediction]:
+        """One prediction for a text, a list of them for a list; that of an empty text is empty.
 
         Args:
-            texts: texts, or arrays if it was trained on vectors.
+            texts: one text or several, or arrays if it was trained on vectors.
             batch_size: maximum number of texts per batch; it does not change the result.
             options: those of the task: the fields of its `predict_options`, and in translation
                 `prefixes` (what each translation begins with) and `force`.
         """
         if isinstance(texts, str):
-            raise ValueError(f"expected a list of texts, got one text: write [{texts!r}]")
+            (prediction,) = self.predict([texts], batch_size=batch_size, **options)
+            return prediction
         clean = [clean_text(text) for text in texts]
         filled = [i for i, text in enumerate(clean) if not isinstance(text, str) or text.strip()]
         prefixes = options.pop("prefixes", None)
@@ -73,6 +112,69 @@ class Run:
             for i, prediction in zip(chosen, batch, strict=True):
                 predictions[i] = _as_one_line(prediction)
         return predictions
+
+    def predict_proba(self, texts: str | Sequence[Any]) -> Any:
+        """The probability of each label, in the order of `labels`: [n, labels] for n texts.
+
+        For one text one row; of a tagger one array [words, labels] per text. Rows of an empty text
+        are NaN.
+        """
+        compute = self.spec.require("probabilities", self.folder.path, "predict_proba")
+        if isinstance(texts, str):
+            return self.predict_proba([texts])[0]
+        clean = [clean_text(text) for text in texts]
+        filled = [i for i, text in enumerate(clean) if not isinstance(text, str) or text.strip()]
+        found = compute(self.task, self.model, [clean[i] for i in filled])
+        if isinstance(found, list):
+            by_text = [np.zeros((0, len(self.labels)))] * len(clean)
+            for i, array in zip(filled, found, strict=True):
+                by_text[i] = array
+            return by_text
+        rows = np.full((len(clean), len(self.labels)), np.nan)
+        rows[filled] = found
+        return rows
+
+    def explain(self, text: str, *, erase: str | None = None) -> Trace:
+        """The trace of a text with how much each token mattered, by every explain method.
+
+        Args:
+            text: one text.
+            erase: how a token is left out: delete or unknown (default: delete; in tagging unknown).
+        """
+        from regard.inference.explain.explanations import explain
+
+        return explain(self, text, erase=erase)
+
+    def align(self, data: Any, **options: Any) -> "list[Alignment]":
+        """The word alignment of each sentence pair, from attention.
+
+        Args:
+            data: file names, or pairs in any form that `regard.train` takes.
+            options: those of `regard.inference.align.alignments.align`; `place` says where the
+                attention is read (default: the layer and head that `choose_head` chooses).
+        """
+        from regard.inference.align.alignments import align
+        from regard.inference.align.choose_head import choose_head, validation_pairs
+        from regard.inference.align.forced_pairs import attention_sizes
+        from regard.inference.align.read_pairs import read_every_pair
+
+        attention_sizes(self)  # refuses a run that cannot align
+        pairs = read_every_pair(self, resolve(hold_examples(data)))
+        place = options.pop("place", None) or choose_head(self, validation_pairs(self) or pairs)
+        return list(align(self, pairs, place, **{"extract": "cover", **options}))
+
+    def faithfulness(self, data: Any, **options: Any) -> "Faithfulness":
+        """How faithful its attention is to what it does: words erased, weights shuffled.
+
+        Args:
+            data: file names, examples in any form that `regard.train` takes, or a list of texts.
+            options: those of `regard.inference.explain.faithfulness.faithfulness`.
+        """
+        from regard.inference.explain.faithfulness import faithfulness, read_texts
+
+        held = hold_examples(data)
+        texts = list(data) if held is not data and _are_texts(data) else read_texts(self, held)[0]
+        return faithfulness(self, texts, **options)
 
     @torch.no_grad()
     def trace(self, text: str, target: str | None = None, **options: Any) -> Trace:
@@ -156,7 +258,7 @@ class Run:
 
     def with_weights(self, path: Path) -> "Run":
         """The run with the weights of another file of its folder, such as a checkpoint."""
-        return replace(self, model=_load_network(self.task, path))
+        return replace(self, model=load_weights(self.task, path))
 
     def card(self) -> dict[str, Any]:
         """What the model is, in plain values."""
@@ -202,32 +304,18 @@ class Run:
         examples = make_corpus(self.spec.corpus).test
         return examples, f"{len(examples)} built-in test examples"
 
+    def __repr__(self) -> str:
+        size = sum(parameter.numel() for parameter in self.model.parameters())
+        metric = summarize_run(self.folder.path).metric()
+        parts = [self.name, f"{size:,} parameters", *([metric] if metric else [])]
+        return f"Run({str(self.folder.path)!r}: {', '.join(parts)})"
 
-def load(path: str | PathLike[str]) -> Run:
-    """A trained run, ready for use."""
-    folder = RunFolder(Path(path))
-    config = folder.config()
-    name = config["task"]
-    try:
-        spec = TASKS.row(name)
-        data, model, _ = make_configs(spec, _options(config))
-        default_data, default_model, _ = make_configs(spec, {})
-    except RegardError as error:
-        raise RegardError(f"{folder.path}: {error}") from error
-    if not folder.model.exists():
-        raise RegardError(f"{folder.path}: has no weights yet: train it first")
-    prepared = read_prepared(folder)
-    used = {"task": name, "data": asdict(data), "model": asdict(model)}
-    defaults = {"data": asdict(default_data), "model": asdict(default_model)}
-    identity = run_identity(used, prepared.digest)
-    check_identity(read_header(folder.model).about, identity, folder.model, defaults)
-    verify_prepared(folder, prepared, corpora=False)
-    task = spec.load(data, model, folder.data)
-    network = _load_network(task, folder.model)
-    return Run(name, folder, task, network, data, config["model"])
+    def _repr_html_(self) -> str:
+        return card(f"Run {self.folder.path}", card_rows(summarize_run(self.folder.path)))
 
 
-def _load_network(task: Task[Any], path: Path) -> nn.Module:
+def load_weights(task: Task[Any], path: Path) -> nn.Module:
+    """The network of a task with the weights in a file."""
     try:
         return load_network(task.build, path)
     except ValueError as error:
@@ -243,13 +331,9 @@ def clean_text(text: Any) -> Any:
     return text
 
 
+def _are_texts(data: Any) -> bool:
+    return isinstance(data, list | tuple) and all(isinstance(text, str) for text in data)
+
+
 def _as_one_line(prediction: Prediction) -> Prediction:
     return replace(prediction, output=" ".join(prediction.output.splitlines()))
-
-
-def _options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a run by name, from its config."""
-    parts = [config.get(part) for part in ("data", "model", "training")]
-    if not all(isinstance(part, dict) for part in parts):
-        raise RegardError("its config has no data, model and training options")
-    return {name: value for part in parts if part for name, value in part.items()}

@@ -103,6 +103,11 @@ class TaskSpec:
     """(task, network, text, erase, every): the outputs to explain; None for an empty text."""
     example_text: Callable[[Any], str] | None = None
     """(example): the text of an example that is explained."""
+    labels: Callable[[Any], Sequence[str]] | None = None
+    """(task): the names of its labels or tags, in the order of `probabilities`."""
+    probabilities: Callable[..., Any] | None = None
+    """(task, model, texts, none of them empty): an array [n, labels], or [words, labels] for each
+    text."""
     words: Callable[..., Any] | None = None
     """(task, model, count): what the model has learned about single words."""
     log_probabilities: Callable[..., list[LogProbability]] | None = None

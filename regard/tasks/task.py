@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.metrics import ClassReport, Measurement, Tally
+from regard.notebook_cards import table
 from regard.tasks.prediction import Prediction
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -55,6 +56,21 @@ class Evaluation:
         """The main metric, its sign chosen so that higher is better."""
         value = self.metrics[self.main].value
         return value if self.higher else -value
+
+    def __repr__(self) -> str:
+        metrics = "; ".join(f"{m.name} {m.text()}" for m in self.metrics.values())
+        return f"Evaluation({metrics}; n = {self.metrics[self.main].n:,})"
+
+    def _repr_html_(self) -> str:
+        rows = [[m.name, m.text(), f"{m.n:,}"] for m in self.metrics.values()]
+        lengths = [[name, m.text(), f"{m.n:,}"] for name, m in self.by_length.items()]
+        samples = [[sample.given, sample.expected, sample.predicted] for sample in self.samples]
+        main = self.metrics[self.main].name
+        return (
+            table(("metric", "value [95 % interval]", "n"), rows)
+            + (table((f"{main} by length", "value", "n"), lengths) if len(lengths) > 1 else "")
+            + (table(("text", "expected", "predicted"), samples) if samples else "")
+        )
 
 
 @runtime_checkable

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.errors import RegardError
+from regard.errors import RegardError, unknown
+from regard.notebook_cards import shorten
 from regard.trace.json_fields import Field
 from regard.trace.look import Look, equal_fields
 from regard.trace.weight_codec import ENCODING, pack, unpack
@@ -118,6 +119,53 @@ class Trace:
                 return Trace.from_json(stream.read(MAX_BYTES + 1), str(path))
         except OSError as error:
             raise RegardError(f"{path}: cannot be read ({error.strerror})") from error
+
+    def __getitem__(self, key: str | tuple[str, int | None, int | None]) -> Any:
+        """The looks of a name, or one of them: `trace["decoder.source"]`, `trace[name, 0, 1]`."""
+        if not isinstance(key, tuple):
+            return self._looks_named(key)
+        name, layer, head = key
+        looks = self._looks_named(name)
+        for look in looks:
+            if (look.layer, look.head) == (layer, head):
+                return look
+        places = ", ".join(f"({look.layer}, {look.head})" for look in looks)
+        raise KeyError(f"no look {name!r} of layer {layer} and head {head}; there are {places}")
+
+    def stack(self, name: str) -> NDArray[np.float64]:
+        """The weights of all looks of a name, [layers, heads, q, k].
+
+        Layers and heads are in order, those that have no number first. Heads that a layer lacks,
+        and looks of different sizes, are an error.
+        """
+        looks = self._looks_named(name)
+        by_layer: dict[int, dict[int, Look]] = {}
+        for look in looks:
+            layer, head = (-1 if n is None else n for n in (look.layer, look.head))
+            by_layer.setdefault(layer, {})[head] = look
+        heads = {tuple(sorted(layer)) for layer in by_layer.values()}
+        shapes = {look.weights.shape for look in looks}
+        if len(heads) > 1 or len(shapes) > 1:
+            differing = "numbers of heads" if len(heads) > 1 else f"shapes {sorted(shapes)}"
+            raise ValueError(f"looks {name!r} have different {differing}: use trace[{name!r}]")
+        return np.array(
+            [
+                [look.weights for _, look in sorted(layer.items())]
+                for _, layer in sorted(by_layer.items())
+            ]
+        )
+
+    def _looks_named(self, name: str) -> tuple[Look, ...]:
+        looks = tuple(look for look in self.looks if look.name == name)
+        if not looks:
+            raise KeyError(unknown("look", name, dict.fromkeys(look.name for look in self.looks)))
+        return looks
+
+    def __repr__(self) -> str:
+        read = next(iter(self.sides.values())).text if self.sides else ""
+        names = list(dict.fromkeys(look.name for look in self.looks))
+        looks = f"{len(self.looks)} looks ({', '.join(names)})" if names else "no looks"
+        return f"Trace({self.task}: {shorten(read, 60)!r} → {shorten(self.output, 60)!r}, {looks})"
 
     def show(self, to: str | PathLike[str] | None = None, **options: Any) -> "Drawing":
         """Show it here, or write a file whose name ends in html, svg, png or json."""

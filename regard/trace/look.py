@@ -75,6 +75,24 @@ class Look:
                 f"queries and {len(self.keys)} keys"
             )
 
+    def __array__(
+        self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
+    ) -> NDArray[Any]:
+        """The weights, for `np.asarray(look)` and everything else that takes an array."""
+        return np.array(self.weights, dtype=dtype, copy=copy)
+
+    def to_pandas(self) -> Any:
+        """The weights as a data frame: queries are its rows, keys its columns; needs pandas."""
+        try:
+            import pandas  # type: ignore[import-untyped,unused-ignore]
+        except ImportError:
+            raise ImportError("Look.to_pandas needs pandas: pip install pandas") from None
+        return pandas.DataFrame(self.weights, index=list(self.queries), columns=list(self.keys))
+
+    def __repr__(self) -> str:
+        size = f"{len(self.queries)} queries × {len(self.keys)} keys"
+        return f"Look({self.title()}, {self.query_side} → {self.key_side}, {size})"
+
     def show(self, to: str | PathLike[str] | None = None, **options: Any) -> "Drawing":
         """Show it here, or write a file whose name ends in html, svg, png or json."""
         from regard.show import show

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -50,8 +51,80 @@ def test_python_trains_loads_predicts_and_evaluates(task, runs):
     assert evaluation.main in expected
     for name, value in expected.items():
         assert values[name] == pytest.approx(value, rel=1e-5), name
-    with pytest.raises(ValueError, match="expected a list of texts"):
-        run("the film")
+    assert run("the film") == run(["the film"])[0]
+    assert run.predict("the film").output == run("the film")
+    assert run("") == ""
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_run_says_what_it_is_in_a_line_and_on_a_card(task, runs):
+    run, data = runs[task]
+    assert repr(run).startswith(f"Run({str(run.folder.path)!r}: {task}, ")
+    evaluation, trace = run.evaluate(data), run.trace("the film was great")
+    for shown in (run, evaluation, run.predict("the film was great"), trace, run.history):
+        assert len(repr(shown)) < 1000
+        assert "\n" not in repr(shown)
+    for shown in (run, evaluation, run.predict("the film was <b>great"), run.history):
+        html = shown._repr_html_()
+        assert html.count("<tr>") < 40
+        assert "<b>great" not in html
+    assert run.config["task"] == task
+    history = run.history
+    lines = (run.folder.metrics).read_text("utf-8").splitlines()
+    single = [json.loads(line) for line in lines if "averaged" not in line]
+    assert [record["step"] for record in history] == [line["step"] for line in single]
+    main = evaluation.main
+    frame = history.to_pandas()
+    assert list(frame[main]) == [line["metrics"][main]["value"] for line in single]
+    assert {"validation_loss", "learning_rate", "average"} <= set(frame.columns)
+
+
+def test_labels_and_their_probabilities(runs):
+    run, _ = runs["classify"]
+    texts = ["the film", "", "not bad"]
+    rows = run.predict_proba(texts)
+    assert run.labels == ("0", "1")
+    assert rows.shape == (3, 2)
+    assert np.isnan(rows[1]).all()
+    by_label = run.predict("not bad").details["probabilities"]
+    assert rows[2] == pytest.approx([by_label[name] for name in run.labels])
+    assert run.predict_proba("not bad") == pytest.approx(rows[2])
+    run, _ = runs["tag"]
+    first, empty, last = run.predict_proba(["the film was", "", "film"])
+    assert (first.shape, empty.shape) == ((3, len(run.labels)), (0, len(run.labels)))
+    assert first.sum(1) == pytest.approx(np.ones(3), abs=1e-5)
+    details = run.predict("film").details
+    tag = run.labels.index(details["tags"][0])
+    assert last[0, tag] == pytest.approx(details["probabilities"][0], rel=1e-5)
+    run, _ = runs["translation"]
+    with pytest.raises(regard.RegardError, match="labels does not apply to translation runs"):
+        _ = run.labels
+
+
+def test_explain_align_and_faithfulness_are_methods(runs):
+    run, files = runs["translation"]
+    explained = run.explain("the film was great")
+    assert {row.method for row in explained.attributions} >= {"attention", "gradient"}
+    pairs = [("the film was", "was film the"), ("", "x"), ("not bad", "bad not")]
+    alignments = run.align(pairs)
+    assert [one.source for one in alignments] == [["the", "film", "was"], [], ["not", "bad"]]
+    assert [one.links for one in run.align(files)][:1] != [()]
+    texts = ["the film was great", "not bad at all"]
+    of_texts = run.faithfulness(texts, shuffles=1)
+    of_pairs = run.faithfulness([(text, text) for text in texts], shuffles=1)
+    assert of_texts.comprehensiveness == of_pairs.comprehensiveness
+    assert of_texts.texts == 2
+    assert "2 texts are not enough" in repr(of_texts)
+    assert "\n" not in repr(of_texts)
+    assert "comprehensiveness" in of_texts._repr_html_()
+
+
+def test_a_notebook_shows_an_error_of_ours_in_one_line(tmp_path):
+    with pytest.raises(regard.RegardError) as caught:
+        regard.load(tmp_path / "nothing")
+    (line,) = caught.value._render_traceback_()
+    assert line.startswith("RegardError: ")
+    assert "\n" not in line
 
 
 def translation_by_hand(run, values, sources, targets):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from regard.data import Pair, Summary, read_pairs, resolve
 from regard.data.readers.lines import lines
+from regard.data.readers.sources import Data
 from regard.errors import RegardError
 from regard.inference.run import Run
 from regard.metrics import GoldLinks
@@ -11,7 +12,7 @@ from regard.metrics.gold import Gold, parse_links
 
 
 def read_every_pair(
-    run: Run | None, data: Sequence[str], source: str | None = None, target: str | None = None
+    run: Run | None, data: Data, source: str | None = None, target: str | None = None
 ) -> list[Pair]:
     """The pairs of some files, read as those of the run's training; empty ones have empty sides.
 

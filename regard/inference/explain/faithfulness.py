@@ -28,6 +28,7 @@ from regard.inference.explain.targets import make_target
 from regard.inference.run import Run
 from regard.metrics import Comparison, Measurement, Tally, compare, measure
 from regard.metrics.tally import ratio
+from regard.notebook_cards import table
 from regard.progress import track
 from regard.tasks.shared.explain_target import ExplainTarget
 
@@ -39,7 +40,7 @@ RANDOM_RANKINGS = 5
 """Random rankings of the words of a text."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Faithfulness:
     """How faithful attention is to what a model does, over many texts."""
 
@@ -62,6 +63,18 @@ class Faithfulness:
     """Comprehensiveness of attention less that of each method, on the same texts."""
     verdict: str
     """The same in one sentence."""
+
+    def __repr__(self) -> str:
+        return f"Faithfulness({self.texts} texts, {self.outputs} outputs: {self.verdict})"
+
+    def _repr_html_(self) -> str:
+        head = ("words ranked by", "comprehensiveness", "sufficiency")
+        rows = [
+            [method, measured.text(), self.sufficiency[method].text()]
+            for method, measured in self.comprehensiveness.items()
+        ]
+        title = f"{self.texts} texts, {self.outputs} outputs: {self.verdict}"
+        return table(head, rows, title)
 
 
 @dataclass

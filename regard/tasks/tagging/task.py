@@ -211,7 +211,7 @@ class Tagging:
         budget: int = 8192,
     ) -> list[TaggedSentence]:
         """The tags of each sentence, in order, with their probabilities if these are needed."""
-        pieces = [(i, words) for i, whole in enumerate(sentences) for words in _pieces(whole)]
+        pieces = [(i, words) for i, whole in enumerate(sentences) for words in split_pieces(whole)]
         tagged = [TaggedSentence((), ())] * len(pieces)
         sizes = np.array([len(words) for _, words in pieces], dtype=np.int32)
         batches = ordered_batches(sizes, budget)
@@ -352,7 +352,7 @@ def _rows(
     for example in examples:
         check_input(example.words, features, example.where)
         tags = [labels.number(tag, example.where) for tag in _bio_tags(example)]
-        for words, piece_tags in zip(_pieces(example.words), _pieces(tags), strict=True):
+        for words, piece_tags in zip(split_pieces(example.words), split_pieces(tags), strict=True):
             stored = words if features is not None else json.dumps(words)
             yield {"tags": piece_tags, "words": stored}
 
@@ -362,7 +362,8 @@ def tag_details(sentence: TaggedSentence) -> dict[str, Any]:
     return {"tags": list(sentence.tags), "probabilities": list(sentence.probabilities)}
 
 
-def _pieces(whole: Any) -> list[Any]:
+def split_pieces(whole: Any) -> list[Any]:
+    """A long sentence in pieces that the model reads one by one."""
     return [whole[i : i + MAX_WORDS] for i in range(0, len(whole), MAX_WORDS)]
 
 

@@ -75,7 +75,7 @@ def summarize_run(path: Path) -> RunSummary:
     """The summary of a run; RegardError for a folder that is none."""
     folder = RunFolder(path)
     config = folder.config()
-    lines = list(_json_lines(folder.metrics))
+    lines = list(json_lines(folder.metrics))
     position = _position(folder)
     steps = [line for line in lines if isinstance(line.get("step"), int)]
     last = steps[-1] if steps else {}
@@ -210,7 +210,8 @@ def _read_record(path: Path) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects in a file of JSON lines; lines that cannot be read are left out."""
     try:
         text = read_bytes(path, MAX_METRICS).decode("utf-8", "replace")
     except (OSError, RegardError):

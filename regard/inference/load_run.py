@@ -1,0 +1,48 @@
+"""Load a run from its folder; everything in it is verified before it is used."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+from regard.inference.run import Run, load_weights
+from regard.tasks.registry import TASKS
+from regard.training import RunFolder
+from regard.training.prepared_data import read_prepared, verify_prepared
+from regard.training.run import make_configs
+from regard.training.run_identity import check_identity, run_identity
+from regard.training.tensor_files import read_header
+
+
+def load(path: str | PathLike[str]) -> Run:
+    """A trained run, ready for use."""
+    folder = RunFolder(Path(path))
+    config = folder.config()
+    name = config["task"]
+    try:
+        spec = TASKS.row(name)
+        data, model, _ = make_configs(spec, _options(config))
+        default_data, default_model, _ = make_configs(spec, {})
+    except RegardError as error:
+        raise RegardError(f"{folder.path}: {error}") from error
+    if not folder.model.exists():
+        raise RegardError(f"{folder.path}: has no weights yet: train it first")
+    prepared = read_prepared(folder)
+    used = {"task": name, "data": asdict(data), "model": asdict(model)}
+    defaults = {"data": asdict(default_data), "model": asdict(default_model)}
+    identity = run_identity(used, prepared.digest)
+    check_identity(read_header(folder.model).about, identity, folder.model, defaults)
+    verify_prepared(folder, prepared, corpora=False)
+    task = spec.load(data, model, folder.data)
+    network = load_weights(task, folder.model)
+    return Run(name, folder, task, network, data, config["model"])
+
+
+def _options(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run by name, from its config."""
+    parts = [config.get(part) for part in ("data", "model", "training")]
+    if not all(isinstance(part, dict) for part in parts):
+        raise RegardError("its config has no data, model and training options")
+    return {name: value for part in parts if part for name, value in part.items()}

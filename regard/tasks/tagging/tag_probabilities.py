@@ -1,0 +1,29 @@
+"""The probability of every tag of every word, all other words summed out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.models import Tagger
+from regard.tasks.shared.vector_inputs import read_sequence
+from regard.tasks.tagging.task import split_pieces
+
+
+@torch.no_grad()
+def tag_probabilities(task: Any, model: Tagger, texts: Sequence[Any]) -> list[np.ndarray]:
+    """An array [words, tags] for each text; tags are in the order of the task's labels."""
+    found: list[np.ndarray] = []
+    for text in texts:
+        whole = str(text).split() if task.features is None else read_sequence(text, task.features)
+        pieces = [task.inputs([words]) for words in split_pieces(whole)]
+        found.append(
+            np.concatenate(
+                [
+                    model.probabilities(model(words, lengths, letters).logits, lengths)[0].numpy()
+                    for words, lengths, letters in pieces
+                ]
+            )
+        )
+    return found
