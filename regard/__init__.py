@@ -1,5 +1,6 @@
 """Regard: train attention models on your own text, use them, and see where they look."""
 
+from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from regard.compare import compare
     from regard.inference import Run
     from regard.trace import Look
+    from regard.training.loop import Progress
 
 __version__ = "0.1.0"
 __all__ = [
@@ -46,6 +48,7 @@ def train(
     data: Any = None,
     *,
     out: "str | PathLike[str] | None" = None,
+    progress: "bool | Callable[[Progress], None] | None" = None,
     **options: Any,
 ) -> "Run":
     """Train a model, or resume its training, and return it ready for use.
@@ -56,17 +59,20 @@ def train(
             [(text, label), …]; columns such as (texts, labels); words with their tags; records by
             column name; a pandas data frame; a `datasets.Dataset`; any iterable of these.
         out: the run folder (default: runs/TASK-DATE-NUMBER).
+        progress: whether to show progress (default: in notebooks), or a function that is called
+            after every update of the weights.
         options: those of `regard train TASK --help`; `valid` takes what `data` takes.
     """
     from regard.inference import load
     from regard.inference.learning_curves import draw_curves
+    from regard.inference.training_progress import training_progress
     from regard.training.distributed import torchrun_processes
     from regard.training.run import train_run
 
     if data is not None:
         options["data"] = data
-    with python_wording():
-        folder, _ = train_run(task, options, out)
+    with python_wording(), training_progress(progress) as report:
+        folder, _ = train_run(task, options, out, report=report)
     if torchrun_processes().first:
         draw_curves(folder.path)
     return load(folder.path)

@@ -23,7 +23,7 @@ from typing import (
 )
 
 from regard.errors import OptionError, RegardError, nearest_name, unknown
-from regard.plugins import Table, import_reference, is_reference
+from regard.plugins import Table, import_reference, is_reference, reference_to
 from regard.verified_files import MAX_CONFIG, parse_json, read_named
 
 C = TypeVar("C")
@@ -366,6 +366,11 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
         return float(value)
     if kind is str and isinstance(value, Path):
         return str(value)
+    if kind is str and callable(value):
+        try:
+            value = reference_to(value)
+        except ValueError as error:
+            raise OptionError(name, str(error)) from error
     if type(value) is not kind:
         raise OptionError(name, f"expected {kind.__name__}, got {value!r} ({type(value).__name__})")
     if problem := value_problem(value, hint):

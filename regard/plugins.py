@@ -149,6 +149,37 @@ def is_reference(name: str) -> bool:
     return bool(colon) and all(part.isidentifier() for part in parts)
 
 
+def reference_to(value: Any) -> str:
+    """The reference of a function or class, by which it is found again.
+
+    ValueError, which says why, where there is none: a lambda, a function inside another one, or
+    something that a notebook or the main script defines.
+
+    >>> reference_to(import_reference)
+    'regard.plugins:import_reference'
+    """
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str):
+        raise ValueError(f"{value!r:.60} has no name to import it by: expected a function or class")
+    move = "move it to the top of a module (a .py file) and import it from there"
+    if "<" in name:
+        kind = "a lambda" if name.endswith("<lambda>") else "defined inside a function"
+        raise ValueError(f"{name} is {kind}, which cannot be found again: {move}")
+    if module == "__main__":
+        raise ValueError(
+            f"{name} is defined in the notebook or script that runs, where a saved run does not "
+            f"find it again: {move}"
+        )
+    reference = f"{module}:{name}"
+    try:
+        found = import_reference(reference)
+    except RegardError as error:
+        raise ValueError(str(error)) from error
+    if found is not value:
+        raise ValueError(f"{reference} is another object than this one: {move}")
+    return reference
+
+
 def import_reference(reference: str) -> Any:
     """What "package.module:attribute" names.
 
