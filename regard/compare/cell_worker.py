@@ -18,7 +18,7 @@ import numpy as np
 
 from regard.compare.comparison_folder import FORMAT, ComparisonFolder, failure
 from regard.errors import RegardError
-from regard.inference.run import load
+from regard.inference.load_run import load
 from regard.metrics.bootstrap import resample_counts
 from regard.metrics.tally import Tally
 from regard.tasks.task import Evaluation

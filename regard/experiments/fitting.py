@@ -12,7 +12,8 @@ from regard.attention.positions import sinusoids
 from regard.corpora import make_corpus
 from regard.data.split import write_split
 from regard.experiments.claims import Setting
-from regard.inference.run import Run, load
+from regard.inference.load_run import load
+from regard.inference.run import Run
 from regard.layers import Block
 from regard.tasks.registry import TASKS
 from regard.training.run import train_run
