@@ -103,6 +103,8 @@ class TaskSpec:
     """(task, network, text, erase, every): the outputs to explain; None for an empty text."""
     example_text: Callable[[Any], str] | None = None
     """(example): the text of an example that is explained."""
+    estimator: str = ""
+    """The name of its estimator in `regard.sklearn`; empty without one."""
     labels: Callable[[Any], Sequence[str]] | None = None
     """(task): the names of its labels or tags, in the order of `probabilities`."""
     probabilities: Callable[..., Any] | None = None

@@ -23,6 +23,7 @@ SPEC = TaskSpec(
     trace=deferred("regard.tasks.classification.trace:trace_text"),
     explain=deferred("regard.tasks.classification.explain:explain_labels"),
     example_text=deferred("regard.tasks.shared.vector_inputs:text_of_example"),
+    estimator="TextClassifier",
     labels=lambda task: task.labels.names,
     probabilities=lambda task, model, texts: task.probabilities(model, texts),
     words=deferred("regard.tasks.classification.word_polarity:describe_words"),

@@ -23,6 +23,7 @@ SPEC = TaskSpec(
     trace=deferred("regard.tasks.tagging.trace:trace_text"),
     explain=deferred("regard.tasks.tagging.explain:explain_tags"),
     example_text=deferred("regard.tasks.shared.vector_inputs:text_of_example"),
+    estimator="Tagger",
     labels=lambda task: task.labels.names,
     probabilities=deferred("regard.tasks.tagging.tag_probabilities:tag_probabilities"),
     http=SHAPES,

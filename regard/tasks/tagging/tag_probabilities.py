@@ -13,10 +13,17 @@ from regard.tasks.tagging.task import split_pieces
 
 @torch.no_grad()
 def tag_probabilities(task: Any, model: Tagger, texts: Sequence[Any]) -> list[np.ndarray]:
-    """An array [words, tags] for each text; tags are in the order of the task's labels."""
+    """An array [words, tags] for each text; tags are in the order of the task's labels.
+
+    A text is a list of words, or a text that is split at white space.
+    """
     found: list[np.ndarray] = []
     for text in texts:
-        whole = str(text).split() if task.features is None else read_sequence(text, task.features)
+        whole: Any = text  # a list of words
+        if task.features is not None:
+            whole = read_sequence(text, task.features)
+        elif isinstance(text, str):
+            whole = text.split()
         pieces = [task.inputs([words]) for words in split_pieces(whole)]
         found.append(
             np.concatenate(
