@@ -112,8 +112,16 @@ def notebook_progress() -> NotebookProgress | None:
     if not in_notebook():
         return None
     ipython: Any = import_module("IPython.display")
-    handle = ipython.display(ipython.HTML(""), display_id=True)
-    return NotebookProgress(lambda html: handle.update(ipython.HTML(html)))
+    handle: Any = None
+
+    def show(html: str) -> None:
+        nonlocal handle
+        if handle is None:
+            handle = ipython.display(ipython.HTML(html), display_id=True)
+        else:
+            handle.update(ipython.HTML(html))
+
+    return NotebookProgress(show)
 
 
 def in_notebook() -> bool:

@@ -164,7 +164,8 @@ class Trace:
     def __repr__(self) -> str:
         read = next(iter(self.sides.values())).text if self.sides else ""
         names = list(dict.fromkeys(look.name for look in self.looks))
-        looks = f"{len(self.looks)} looks ({', '.join(names)})" if names else "no looks"
+        count = "1 look" if len(self.looks) == 1 else f"{len(self.looks)} looks"
+        looks = f"{count} ({', '.join(names)})" if names else "no looks"
         return f"Trace({self.task}: {shorten(read, 60)!r} → {shorten(self.output, 60)!r}, {looks})"
 
     def show(self, to: str | PathLike[str] | None = None, **options: Any) -> "Drawing":

@@ -32,9 +32,12 @@ def test_training_is_silent_prints_lines_or_calls_a_function(tmp_path, capsys):
 
 def test_a_notebook_shows_a_bar_and_the_validations(tmp_path, monkeypatch):
     shown = []
-    display = SimpleNamespace(
-        HTML=str, display=lambda html, display_id: SimpleNamespace(update=shown.append)
-    )
+
+    def first(html, display_id):
+        shown.append(html)
+        return SimpleNamespace(update=shown.append)
+
+    display = SimpleNamespace(HTML=str, display=first)
     shell = SimpleNamespace(kernel=None)
     ipython = SimpleNamespace(get_ipython=lambda: shell, display=display)
     monkeypatch.setitem(sys.modules, "IPython", ipython)
