@@ -74,14 +74,14 @@ TRIALS = (
     ),
     Trial(
         "wikitext-2 lstm",
-        WIKITEXT,
+        f"{WIKITEXT} --attention none",
         "--data {data}/wikitext-2/valid.txt",
         "perplexity_per_word",
         "≤ 150",
     ),
     Trial(
         "wikitext-2 lstm with attention",
-        f"{WIKITEXT} --attention additive --width 211",
+        f"{WIKITEXT} --width 211",
         "--data {data}/wikitext-2/valid.txt",
         "perplexity_per_word",
         "≤ 150",
