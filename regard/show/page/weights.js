@@ -128,7 +128,7 @@ export function viewOf(trace, looks, matrices, { aggregate = "mean", hideSpecial
     rows: visibleRows.map((row) => rowUnits[row][0]), columns: visibleColumns.map((column) => columnUnits[column][0]),
     querySide: look.query_side, keySide: look.key_side,
     title: titleOf(look, looks.length, aggregate),
-    sums: sumsOf(full, allKeys.length, !whole),
+    sums: sumsOf(full, allKeys.length, visibleColumns.length < allKeys.length),
     marks: marksOf(trace, look, queries, keys),
   };
 }
