@@ -101,7 +101,7 @@ def run(setting: Setting) -> Finding:
 
 EXPERIMENT = Experiment(
     name="bottleneck",
-    claim="Without attention, quality falls with the length of the source; with it, much less.",
+    claim="Without attention, quality falls faster with the length of the source than with it.",
     source="Cho et al., 2014; Bahdanau et al., 2015",
     row="S2",
     minutes=2.5,
