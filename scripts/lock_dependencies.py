@@ -28,7 +28,7 @@ OPTIONS = [
     "--no-emit-index-url",
     "--no-emit-find-links",
     "--python-version",
-    "3.11",
+    "3.11.5",
     "--python-platform",
     "x86_64-manylinux_2_28",
 ]
