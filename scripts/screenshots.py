@@ -55,6 +55,8 @@ STATES: dict[str, dict[str, str]] = {
 }
 """What is selected on a screen, where it is not the default."""
 LARGE_ONLY: tuple[tuple[str, str, dict[str, str], str], ...] = (
+    ("home-large", "", {}, "light"),
+    ("presentation", "translation", {"view": "present"}, "dark"),
     ("translation-links", "translation", {"shape": "links", "row": "1"}, "light"),
     ("translation-forced", "translation", {"pins": "2:4", "force": "1", "row": "2"}, "light"),
     ("translation-dark", "translation", STATES["translation"], "dark"),
