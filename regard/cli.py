@@ -89,7 +89,8 @@ def _run(arguments: list[str]) -> int:
         return 1
     except OSError as error:
         print_error(f"regard: {describe_failure(error)}")
-        discard_output()
+        if error.filename is None:
+            discard_output()
         return 2
 
 

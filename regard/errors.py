@@ -5,6 +5,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """The text with escapes for control characters, which terminals obey; tabs and newlines stay.
+
+    >>> printable("a\\x1b[31mred")
+    'a\\\\x1b[31mred'
+    """
+    return _CONTROLS.sub(lambda control: repr(control[0])[1:-1], text)
+
 
 class RegardError(Exception):
     """A bad file, config or run folder; the command line prints it in one line and exits with 2."""

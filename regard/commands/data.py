@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.commands.line_io import number
 from regard.commands.run_options import add_quiet
-from regard.errors import RegardError
+from regard.errors import RegardError, printable
 from regard.options import positive, random_seed
 from regard.progress import track
 
@@ -136,9 +136,7 @@ def _describe(chosen: argparse.Namespace) -> int:
     if more := description.labels[MAX_LABELS:]:
         listed.append((f"({len(more):,} more)", sum(count for _, count in more)))
     rows += [(f"  {name}", f"{count:,}", f"{100 * count / total:.1f} %") for name, count in listed]
-    print("\n".join(_aligned(rows)))
-    for note in summary.notes:
-        print(note)
+    print(printable("\n".join([*_aligned(rows), *summary.notes])))
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from regard.commands.line_io import encodable
 from regard.commands.run_options import add_quiet, add_run_options, given_options
-from regard.errors import RegardError
+from regard.errors import RegardError, printable
 from regard.number_format import format_value
 
 
@@ -84,7 +84,8 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         ]
         print(json.dumps(records[0] if len(records) == 1 else records, ensure_ascii=False))
     else:
-        print(encodable("\n".join([*_table(evaluations), *_classes(evaluations)])))
+        lines = [*_table(evaluations), *_classes(evaluations)]
+        print(encodable(printable("\n".join(lines))))
     if chosen.picture is not None:
         _draw_confusion(chosen, next(iter(evaluations.values())))
     for folder, (run, options) in zip(chosen.folders, loaded, strict=True):

@@ -210,10 +210,10 @@ def _words(run: Any, chosen: argparse.Namespace) -> int:
         words = "  ".join(
             f"{printable(w)} {v:+.2f}" for w, v in polarities.strongest(label, WORDS_SHOWN)
         )
-        print(f"  {label}: {words}")
+        print(printable(f"  {label}: {words}"))
     for number, row in enumerate(nearest, 1):
         words = "  ".join(f"{printable(near.word)} {near.degrees:.0f}°" for near in row)
-        print(f"nearest to query {number}: {words}")
+        print(printable(f"nearest to query {number}: {words}"))
     return 0
 
 

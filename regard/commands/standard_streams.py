@@ -3,9 +3,9 @@
 import os
 import sys
 from contextlib import suppress
-from typing import TextIO
+from typing import Any
 
-from regard.errors import RegardError
+from regard.errors import RegardError, printable
 
 _CLOSED_OUTPUT = "standard output is closed: redirect it, for example with > /dev/null"
 
@@ -35,7 +35,7 @@ def _null_descriptor(flags: int) -> int:
 def describe_failure(error: OSError) -> str:
     """What could not be read or written, in one line; errors of files name the file."""
     name = "standard input or output" if error.filename is None else os.fsdecode(error.filename)
-    return f"{name}: cannot be read or written ({error.strerror or error})"
+    return f"{name}: {error.strerror or error}"
 
 
 def discard_output() -> None:
@@ -46,12 +46,12 @@ def discard_output() -> None:
 def print_error(text: str) -> None:
     """One line on standard error, as far as it can be written."""
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
     except OSError:
         _discard(sys.stderr)
 
 
-def _discard(stream: TextIO) -> None:
+def _discard(stream: Any) -> None:
     with suppress(OSError, ValueError):  # a stream of a test has no number
         number = stream.fileno()
         null = os.open(os.devnull, os.O_WRONLY)

@@ -183,6 +183,30 @@ def test_labels_that_are_all_empty_lists_are_refused(tmp_path, capsys):
     assert told.count("\n") == 1
 
 
+def test_labels_cannot_control_the_terminal(tmp_path, capsys, shapes_unchecked):
+    """Escape sequences in labels and names are shown, not obeyed."""
+    path, run = tmp_path / "a\x1b[2J.tsv", tmp_path / "run\x1b[1m"
+    labels = ("ne\x1b[31m\x9bg", "pos")
+    path.write_text("".join(f"film {n}\t{labels[n % 2]}\n" for n in range(20)))
+    small = ["--steps", "1", "--width", "4", "--word-size", "4", "--out", str(run)]
+    assert main(["train", "classify", "--data", str(path), *small]) == 0
+    told = capsys.readouterr().err
+    for words in (
+        ["data", "describe", str(path), "--task", "classify"],
+        ["info", str(run)],
+        ["runs", str(tmp_path)],
+        ["evaluate", str(run), "--data", str(path)],
+        ["explain", str(run), "--text", "film"],
+        ["predict", str(run), str(path), "--beam\x1b[0m"],
+        ["info", str(path)],
+    ):
+        main(words)
+        output = capsys.readouterr()
+        told += output.out + output.err
+    assert "ne\\x1b[31m\\x9bg" in told
+    assert not {"\x1b", "\x9b"} & set(told)
+
+
 def test_a_file_name_that_is_not_utf8_is_refused(tmp_path, capsys):
     name = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.tsv")
     Path(name).write_text("good film\tpos\nbad\tneg\n")

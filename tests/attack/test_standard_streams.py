@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-FULL = "standard input or output: cannot be read or written (No space left on device)"
+FULL = "standard input or output: No space left on device"
 CLOSED = "standard output is closed"
 
 

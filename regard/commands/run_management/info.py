@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.errors import RegardError
+from regard.errors import RegardError, printable
 
 NAME_WIDTH = 12
 """Width of the names of a card."""
@@ -40,9 +40,11 @@ def _info(chosen: argparse.Namespace) -> int:
             print(json.dumps(dict(rows), ensure_ascii=False))
             return 0
         width = shutil.get_terminal_size((100, 24)).columns
-        print(runs[0].path)
+        print(printable(str(runs[0].path)))
         for name, value in rows:
-            lines = textwrap.wrap(value, max(20, width - NAME_WIDTH), break_on_hyphens=False)
+            lines = textwrap.wrap(
+                printable(value), max(20, width - NAME_WIDTH), break_on_hyphens=False
+            )
             print(f"{name:{NAME_WIDTH}}" + f"\n{' ' * NAME_WIDTH}".join(lines))
         return 0
     changed = differences(*runs)
@@ -52,5 +54,6 @@ def _info(chosen: argparse.Namespace) -> int:
     elif not changed:
         print(f"{runs[0].path} and {runs[1].path} do not differ in options and metrics")
     else:
-        print("\n".join(table([("", str(runs[0].path), str(runs[1].path)), *changed], 40)))
+        lines = table([("", str(runs[0].path), str(runs[1].path)), *changed], 40)
+        print(printable("\n".join(lines)))
     return 0

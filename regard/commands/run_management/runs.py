@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.errors import RegardError
+from regard.errors import RegardError, printable
 from regard.examples import PREFIX, example_path
 
 HEADINGS = ("run", "task", "data", "best metric", "written", "size", "status")
@@ -49,7 +49,7 @@ def _runs(chosen: argparse.Namespace) -> int:
         try:
             summaries.append(summarize_run(path))
         except RegardError as error:
-            print(f"regard: {error}", file=sys.stderr)
+            print(printable(f"regard: {error}"), file=sys.stderr)
     if chosen.json:
         records = [
             {
@@ -82,7 +82,7 @@ def _runs(chosen: argparse.Namespace) -> int:
         )
         for run in sorted(summaries, key=lambda run: run.path)
     ]
-    print("\n".join(table([HEADINGS, *rows])))
+    print(printable("\n".join(table([HEADINGS, *rows]))))
     return 0
 
 

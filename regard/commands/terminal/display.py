@@ -8,6 +8,7 @@ from threading import RLock, Timer
 from time import monotonic
 from typing import Any
 
+from regard.errors import printable
 from regard.number_format import format_interval, format_value
 from regard.progress import Stage
 
@@ -48,6 +49,7 @@ class Display:
         """Print a line that stays; bars are drawn again below it."""
         if text and not self.quiet:
             self.close()
+            text = printable(text)
             print(_fold(text) if self.live else text, file=self.stream, flush=True)
 
     def __call__(self, stage: Stage) -> None:
