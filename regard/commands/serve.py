@@ -64,6 +64,13 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         metavar="ORIGIN",
         help="site whose pages may embed the app in a frame, such as https://example.org",
     )
+    serve.add_argument(
+        "--quantize",
+        choices=("none", "int8"),
+        default="none",
+        help="decode translations with weights in int8: faster, and slightly less exact "
+        "(default: none)",
+    )
     serve.add_argument("--open", action="store_true", help="open the web app in a browser")
     serve.set_defaults(run=_serve, parser=serve)
 
@@ -83,6 +90,7 @@ def _serve(chosen: argparse.Namespace) -> int:
         token=token,
         allowed_hosts=chosen.allow_host,
         embedding=chosen.allow_embedding,
+        quantize=chosen.quantize,
         on_error=report,
     )
     if not is_loopback(chosen.host):

@@ -3,14 +3,14 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from torch.nn import Module
 
-from regard.errors import RegardError
+from regard.errors import OptionError, RegardError
 from regard.examples import PREFIX, is_example
 from regard.inference import load
 from regard.inference.run import Run
@@ -41,6 +41,8 @@ class ServedModel:
     """How commands name the run."""
     reports: list[dict[str, Any]] = field(default_factory=list)
     """Faithfulness reports that could not be saved in its folder."""
+    quantize: str = "none"
+    """Quantization of its predictions, where its task has that option; traces are exact."""
 
     def __post_init__(self) -> None:
         self._summary, self._summary_state = summarize_run(self.folder.path), (0, 0)
@@ -174,6 +176,8 @@ class ServedModel:
         self.run = load(self.folder.path)
         self.looks = _look_names(self.run, self.spec) if self.accepts_texts else ()
         self._make_stoppable(self.run.model)
+        if self._quantized:
+            self._predict(["a"])  # now, rather than at the first request, if it is not possible
 
     def _make_stoppable(self, network: Module) -> None:
         """Let the network stop before any of its layers once its clients are gone."""
@@ -190,8 +194,18 @@ class ServedModel:
             ):  # the fast paths of attention refuse scores with hooks
                 layer.register_forward_pre_hook(stop_if_abandoned)
 
+    @property
+    def can_quantize(self) -> bool:
+        """Whether the task of the run has an option for quantization."""
+        known = self.spec.predict_options
+        return known is not None and "quantize" in {option.name for option in fields(known)}
+
+    @property
+    def _quantized(self) -> dict[str, Any]:
+        return {"quantize": self.quantize} if self.quantize != "none" and self.can_quantize else {}
+
     def _predict(self, texts: Sequence[str], **options: Any) -> Sequence[Any]:
-        return self.load_run().predict(texts, **options)
+        return self.load_run().predict(texts, **self._quantized, **options)
 
 
 @dataclass
@@ -201,7 +215,14 @@ class ServedModels:
     by_id: dict[str, ServedModel]
 
     @classmethod
-    def load(cls, paths: Sequence[Path], limits: Limits, *, local: bool = False) -> "ServedModels":
+    def load(
+        cls,
+        paths: Sequence[Path],
+        limits: Limits,
+        *,
+        local: bool = False,
+        quantize: str = "none",
+    ) -> "ServedModels":
         """Load the runs; those without weights yet are served for their training curves.
 
         Without any run, the screens that need no model are served. Clients on this machine
@@ -215,7 +236,11 @@ class ServedModels:
                 config = folder.config()
                 model_id = _unique_id(folder.path.resolve().name or "run", by_id)
                 argument = _command_argument(folder.path, model_id, local=local)
-                by_id[model_id] = ServedModel(model_id, folder, config, limits, argument=argument)
+                by_id[model_id] = ServedModel(
+                    model_id, folder, config, limits, argument=argument, quantize=quantize
+                )
+            if quantize != "none" and not any(model.can_quantize for model in by_id.values()):
+                raise OptionError("quantize", "applies to none of these runs")
         except BaseException:
             cls(by_id).close(1.0)
             raise

@@ -40,6 +40,7 @@ class Server:
         token: str | None = None,
         allowed_hosts: Iterable[str] = (),
         embedding: Iterable[str] = (),
+        quantize: str = "none",
         limits: Limits | None = None,
         on_error: Callable[[str], None] = lambda line: None,
     ) -> None:
@@ -52,6 +53,7 @@ class Server:
             token: the token that every request must send.
             allowed_hosts: further host names under which the server can be reached.
             embedding: origins whose pages may embed the app, such as https://example.org.
+            quantize: "int8" for predictions with weights in int8, where the task knows it.
             limits: limits of requests; default: those of `Limits`.
             on_error: receives the type and place of internal errors, never a user's text.
         """
@@ -75,7 +77,10 @@ class Server:
         hosts = normalize_hosts([*LOOPBACK, *allowed_hosts, *own_host])
         try:
             models = ServedModels.load(
-                [Path(path) for path in paths], limits, local=is_loopback(host)
+                [Path(path) for path in paths],
+                limits,
+                local=is_loopback(host),
+                quantize=quantize,
             )
         except BaseException:
             self._socket.close()

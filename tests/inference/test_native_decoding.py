@@ -9,6 +9,8 @@ import pytest
 from regard.cli import main
 from regard.errors import RegardError
 from regard.models.native import native_library
+from regard.serve.limits import Limits
+from regard.serve.served_models import ServedModels
 from tests.inference.trained import VARIANTS, sources, translator
 
 TEXTS = [*sources(12, seed=5), *sources(4, seed=6, longest=14)]
@@ -57,3 +59,20 @@ def test_int8_is_near_and_never_silent(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"dog\n")))
     assert main(["predict", str(run.folder.path), "--quantize", "int8"]) == 2
     assert "--quantize" in capsys.readouterr().err
+
+
+def test_a_server_quantizes_predictions_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = translator("transformer")
+    served = ServedModels.load([run.folder.path], Limits(), quantize="int8")
+    model = next(iter(served))
+    try:
+        found = model.worker.predict(TEXTS[:2])
+        expected = run.predict(TEXTS[:2], quantize="int8")
+        assert [one.details for one in found] == [one.details for one in expected]
+    finally:
+        served.close(1.0)
+    monkeypatch.setattr(native_library, "_load", lambda: "it was not built")
+    with pytest.raises(RegardError, match="int8 needs the native decoder: it was not built"):
+        ServedModels.load([run.folder.path], Limits(), quantize="int8")
+    with pytest.raises(RegardError, match="applies to none of these runs"):
+        ServedModels.load([], Limits(), quantize="int8")
