@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 from regard.atomic_files import write_text
 from regard.errors import RegardError
 from regard.metrics.intervals import student_quantile
-from regard.number_format import format_interval, format_value
+from regard.number_format import format_bare_value, format_value
 from regard.training.metrics_log import saved_weights
 from regard.training.run_folder import CONFIG, RunFolder
 from regard.verified_files import MAX_JSON, parse_json, read_bytes
@@ -33,10 +33,9 @@ class SeedSummary:
     high: float
 
     def __str__(self) -> str:
-        """The mean with its interval and half its width."""
-        mean, half = format_value(self.mean, self.unit), (self.high - self.low) / 2
-        ends = format_interval(self.low, self.high, self.unit)
-        return f"{self.name} {mean} ± {format_value(half, self.unit)} {ends}"
+        """The mean and half the width of its interval."""
+        half = format_bare_value((self.high - self.low) / 2, self.unit)
+        return f"{self.name} {format_value(self.mean, self.unit)} ± {half}"
 
 
 def seed_folders(out: Path, first: int, count: int) -> dict[int, Path]:
