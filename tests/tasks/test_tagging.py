@@ -142,7 +142,7 @@ def test_names_are_checked_even_where_unused(options, words, tmp_path, capsys):
 @pytest.mark.parametrize("crf", [True, False])
 def test_label_smoothing_spreads_a_share_over_all_tags(crf):
     """With a CRF whose transitions are zero, the same as for each word alone."""
-    model = Tagger(TaggerConfig(width=6, crf=crf, dropout=0.0), 11, 5)
+    model = Tagger(TaggerConfig(width=8, crf=crf, dropout=0.0), 11, 5)
     logits = torch.randn(3, 7, 5, dtype=torch.float64)
     tags, lengths = torch.randint(5, (3, 7)), torch.tensor([7, 2, 4])
     expected = 0.0

@@ -27,9 +27,9 @@ MODELS = {
     "luong": TranslatorConfig(width=6, order="luong", attention="bilinear", cell="lstm"),
     "transformer translator": TranslatorConfig(model="transformer", width=6, heads=2, layers=2),
     "lookback": LanguageConfig(width=5, attention="additive"),
-    "blind language": LanguageConfig(width=5),
+    "blind language": LanguageConfig(width=5, attention="none"),
     "transformer language": LanguageConfig(model="transformer", width=6, heads=2, layers=2),
-    "lstm tagger": TaggerConfig(width=5, characters=3, character_features=2),
+    "lstm tagger": TaggerConfig(encoder="recurrent", width=5, characters=3, character_features=2),
     "transformer tagger": TaggerConfig(
         width=6, heads=2, layers=2, encoder="transformer", crf=False, characters=0
     ),
