@@ -12,13 +12,18 @@ if TYPE_CHECKING:
     from regard.check import check
     from regard.compare import compare
     from regard.inference import Run
+    from regard.tasks.prediction import Prediction
+    from regard.tasks.task import Evaluation
     from regard.trace import Look
     from regard.training.loop import Progress
 
 __version__ = "0.1.0"
 __all__ = [
+    "Evaluation",
     "Look",
+    "Prediction",
     "RegardError",
+    "Run",
     "attend",
     "check",
     "compare",
@@ -31,7 +36,10 @@ __all__ = [
 export_lazily(
     __name__,
     {
+        "Evaluation": "regard.tasks.task:Evaluation",
         "Look": "regard.trace:Look",
+        "Prediction": "regard.tasks.prediction:Prediction",
+        "Run": "regard.inference:Run",
         "attend": "regard.attention:attend",
         "attention": "regard.attention",
         "check": "regard.check:check",
