@@ -138,7 +138,7 @@ def test_a_json_file_that_is_a_list_is_one_line(tmp_path):
         (["translation", "--attention", "additiv"], "did you mean 'additive'?"),
         (["translation", "--heads", "3", "--model", "transformer"], "3 heads do not divide"),
         (["language", "--dropout", "2"], "dropout"),
-        (["language", "--model", "lstm"], "self, recurrent or transformer, got 'lstm'"),
+        (["language", "--model", "lstm"], "recurrent_self or transformer, got 'lstm'"),
         (["tag", "--encoder", "self", "--normalize", "sparsmax"], "did you mean 'sparsemax'?"),
         (["translation", "--tokenizer", "bep"], "got 'bep': did you mean 'bpe'?"),
         (["language", "--model", "transformer", "--max-length", "9"], "more than window_tokens"),

@@ -185,7 +185,7 @@ class AppWindow:
 
     def save(self, kind: str, folder: Path, which: int = 0) -> Path:
         """What one of the menus saves."""
-        menu = self.page.locator(".rg-menu-box").nth(which)
+        menu = self.page.locator(".rg-menu-box").filter(has_text="Save").nth(which)
         menu.locator("summary").click()
         with self.page.expect_download() as waiting:
             menu.get_by_role("button", name=f"Save as {kind}", exact=True).click()

@@ -43,7 +43,10 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
             task,
             help=spec.summary,
             description=f"Compare models that {spec.summary}.",
-            examples=(f"regard compare {task} --vary width=32,64 --seeds 3 --budget 1m",),
+            examples=(
+                f"regard compare {task} --vary width=32,64 --seeds 3 --budget 1m",
+                f"regard compare {task} --vary dropout=0,0.3 --budget epochs=5 --jobs 2",
+            ),
         )
         if task in wanted:
             _add_comparison(parser, task)
