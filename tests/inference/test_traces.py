@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import regard
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.models import Translator
+from regard.models.native.native_decoder import NativeDecoder
 from regard.tasks.shared.trace_sides import decode_with_spans
 from tests.training.tiny import OPTIONS, write_data
 
@@ -145,17 +146,18 @@ def test_a_trace_encodes_once_and_decodes_once_more_with_weights(case, runs, mon
     run = runs[case]
     encodings, steps = [], []
 
-    def spy(name, calls):
-        method = getattr(Translator, name)
+    def spy(owner, name, calls):
+        method = getattr(owner, name)
 
         def call(*arguments, need_weights, **options):
             calls.append(need_weights)
             return method(*arguments, need_weights=need_weights, **options)
 
-        monkeypatch.setattr(Translator, name, call)
+        monkeypatch.setattr(owner, name, call)
 
-    spy("encode", encodings)
-    spy("step", steps)
+    for owner in (Translator, NativeDecoder):  # which decodes what it can
+        spy(owner, "encode", encodings)
+        spy(owner, "step", steps)
     run.predict(["the film was"], beam=3, nbest=3)
     assert (encodings, set(steps)) == ([False], {False})
     searched = len(steps)
