@@ -50,7 +50,8 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         "--shift",
         default="auto",
         choices=("auto", "0", "1"),
-        help="row of a target word: that which predicts it (0) or has read it (1) (default: auto)",
+        help="which row aligns a target word: the one that predicts it (0) or has read it (1) "
+        "(default: auto)",
     )
     where.add_argument("--dev", nargs="+", metavar="FILE", help="pairs for choosing the head")
     where.add_argument("--dev-gold", metavar="FILE", help="gold links of the --dev pairs")

@@ -60,7 +60,7 @@ def compare(
         equal: "parameters" chooses widths that give all systems the same size, within 1 %.
         test: test data (default: a tenth of the data, or the built-in test split).
         out: folder of the comparison (default: comparisons/TASK-DATE-NUMBER).
-        jobs: number of trainings at a time (default: one per processor core).
+        jobs: number of training runs in parallel (default: one per processor core).
         on: where the trainings run.
         ray_address: of a Ray cluster (default: a Ray of this machine).
         log: called with lines for the user.

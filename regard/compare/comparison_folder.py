@@ -91,7 +91,7 @@ class ComparisonFolder:
         for name in {*known, *wanted} - {*MAY_CHANGE}:
             if known.get(name) != wanted.get(name):
                 raise RegardError(
-                    f"{self.path}: holds another comparison ({name} is {_short(known.get(name))} "
+                    f"{self.path}: contains a different comparison ({name} is {_short(known.get(name))} "
                     f"there, {_short(wanted.get(name))} here): choose another --out"
                 )
         if known != wanted:

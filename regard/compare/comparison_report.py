@@ -26,7 +26,7 @@ MAX_PAIRS = 40
 METHOD = (
     "The interval (95 %) is over seeds and test sentences together. Two systems are compared on "
     "the same test sentences (paired bootstrap, with the variance over seeds added; Welch's "
-    "degrees of freedom), and p-values are corrected for the number of pairs after Holm."
+    "degrees of freedom), and p-values are corrected for multiple comparisons (Holm)."
 )
 
 

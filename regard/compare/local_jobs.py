@@ -66,7 +66,7 @@ def _reason(folder: ComparisonFolder, name: str, code: int) -> str:
     if code < 0:
         number = signal.Signals(-code).name
         memory = ": the machine may have run out of memory" if -code == signal.SIGKILL else ""
-        return f"the worker was ended by {number}{memory}"
+        return f"the worker was killed by {number}{memory}"
     if code == STOPPED:
         return "the worker was stopped"
     lines = folder.log(name).read_text("utf-8", "replace").split("\n")

@@ -45,7 +45,7 @@ def train_cell(path: str, name: str, label: str) -> dict[str, Any]:
     """What a machine of the cluster does: the same worker process as on one machine."""
     folder = ComparisonFolder(Path(path))
     if not folder.plan.exists():
-        raise RegardError(f"{path}: not on this machine: choose an --out that all machines see")
+        raise RegardError(f"{path}: not on this machine: choose an --out that all machines share")
     process = start_worker(folder, name)
     try:
         return collect(folder, name, label, process.wait())

@@ -46,7 +46,7 @@ def _size(result: "ComparisonResult") -> str:
 def _caveats(result: "ComparisonResult") -> str:
     notes = []
     if min(one.seeds for one in result.systems) < 2:
-        notes.append("With one seed, what another seed would change is not counted.")
+        notes.append("With one seed, the variation between seeds is not measured.")
     if result.failed:
         notes.append(f"{len(result.failed)} trainings failed and are left out.")
     return "".join(f" {note}" for note in notes)

@@ -201,7 +201,7 @@ class RecurrentSelfEncoder(nn.Module):
     needs_positions: ClassVar[bool] = False
     attends: ClassVar[bool] = True
     directions: ClassVar[int] = 2
-    can_be_causal: ClassVar[bool] = False
+    can_be_causal: ClassVar[bool] = True
 
     def __init__(self, options: LayerOptions) -> None:
         super().__init__()

@@ -77,7 +77,7 @@ def verify_prepared(folder: RunFolder, prepared: Prepared, *, corpora: bool) -> 
             raise RegardError(
                 f"{path}: is damaged (its SHA-256 digest is not the one in "
                 f"{folder.prepared.name}): restore it from a copy, or remove {folder.prepared} and "
-                f"give the same train command, which reads the data again"
+                f"run the same train command to read the data again"
             )
 
 

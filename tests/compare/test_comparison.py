@@ -68,7 +68,7 @@ def test_from_data_to_reports(tmp_path, data, capsys):
     regard.compare("classify", **(arguments | {"seeds": 3}), run_cells=more)
     assert [label[-6:] for label in more.trained] == ["seed 3", "seed 3"]
 
-    with pytest.raises(RegardError, match="holds another comparison"):
+    with pytest.raises(RegardError, match="contains a different comparison"):
         regard.compare("classify", **(arguments | {"vary": {"pooling": ["sum", "max"]}}))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").touch()

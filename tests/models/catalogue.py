@@ -92,6 +92,7 @@ LANGUAGES: dict[str, dict[str, Any]] = {
     "words alone": {"model": "none"},
     "one layer of self-attention": {"model": "self"},
     "self-attention by location": {"model": "self", "attention": "location"},
+    "self-attention over a recurrent network": {"model": "recurrent_self", "layers": 1},
 }
 CLASSIFIERS: dict[str, dict[str, Any]] = {
     **{

@@ -21,7 +21,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         "compare",
         help="train variants of a model under an equal budget, and test which differ",
         description="Train every combination of the varied options with several seeds under an "
-        "equal budget, and report which differences the test can see. The same command with the "
+        "equal budget, and report which differences the test can detect. The same command with the "
         "same --out resumes.",
         examples=(
             "regard compare classify --vary pooling=sum,fixed,self --seeds 5 --budget epochs=3",
@@ -71,8 +71,8 @@ def _add_comparison(parser: argparse.ArgumentParser, task: str) -> None:
     group.add_argument(
         "--budget",
         metavar="LIMIT",
-        help="of each training: a time such as 90s or 5m, or epochs=…, steps=… or tokens=… "
-        "(default: the default epochs of the task)",
+        help="budget of each training run: a time such as 90s or 5m, or epochs=…, steps=… or "
+        "tokens=… (default: the default epochs of the task)",
     )
     group.add_argument(
         "--equal",
@@ -84,7 +84,10 @@ def _add_comparison(parser: argparse.ArgumentParser, task: str) -> None:
     )
     group.add_argument("--out", type=Path, metavar="FOLDER", help="folder of the comparison")
     group.add_argument(
-        "--jobs", type=positive, metavar="INT", help="trainings at a time (default: one per core)"
+        "--jobs",
+        type=positive,
+        metavar="INT",
+        help="training runs in parallel (default: one per core)",
     )
     group.add_argument(
         "--on",

@@ -10,10 +10,10 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     """Add `pack`."""
     pack = commands.add_parser(
         "pack",
-        help="copy what using a run needs, without training text",
+        help="copy only what is needed to use a run, without training text",
         description="Copy the weights, tokenizers, labels, metrics and a model card of a run. "
         "Training text, checkpoints and the state of the optimizer are left out. The copy is used "
-        "like any run; an archive is unpacked first.",
+        "like any run; unpack an archive before use.",
         examples=(
             "regard pack runs/en-fr --to en-fr",
             "regard pack runs/en-fr --to en-fr.zip --half",

@@ -10,7 +10,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     """Add `prune`."""
     prune = commands.add_parser(
         "prune",
-        help="remove what only further training needs from finished runs",
+        help="remove what is only needed to train finished runs further",
         description="Remove checkpoints, the state of the optimizer and the tokenized training "
         "data from finished runs. They can still be used and evaluated, but not trained further, "
         "and the app cannot replay their training.",

@@ -31,7 +31,7 @@ WORKER_METRICS: dict[str, tuple[type[CounterMetricFamily | GaugeMetricFamily], s
     "calls": (CounterMetricFamily, "Traces, attention steps and completions"),
     "abandoned": (
         CounterMetricFamily,
-        "Requests whose clients were gone before the model was done",
+        "Requests whose clients disconnected before the model finished",
     ),
     "seconds": (CounterMetricFamily, "Time that the model was in use"),
     "waiting": (GaugeMetricFamily, "Texts that wait for the model"),

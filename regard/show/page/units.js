@@ -4,7 +4,7 @@
 /** @typedef {import("./token-text.js").Token} Token */
 /** @typedef {"tokens" | "words"} Unit */
 
-export const UNIT_NOTE = "Words: the weights of the pieces of a word are summed where it is looked at, and averaged where it looks. The bytes of one character, such as an emoji, always count as one token.";
+export const UNIT_NOTE = "Words: the weights of the pieces of a word are summed on the key side and averaged on the query side. The bytes of one character, such as an emoji, always count as one token.";
 
 /**
  * Which consecutive tokens make one unit: pieces of a word, or the bytes of a single character.

@@ -114,10 +114,10 @@ class ExpertsScreen extends TraceScreen {
       return make("li", { className: first[row] === i ? "now" : "" },
         make("h3", {}, mark, displayText(expert.text), make("span", { textContent: `${Math.round(100 * load)} %` })),
         make("span", { className: "bar-track", "aria-hidden": "true" }, fill),
-        make("p", { dir: "auto" }, words.length ? words.slice(0, WORDS).map((word) => displayText(view.queries[word].text, 20)).join("  ") : "first choice for no word here"));
+        make("p", { dir: "auto" }, words.length ? words.slice(0, WORDS).map((word) => displayText(view.queries[word].text, 20)).join("  ") : "top expert for no word here"));
     });
     this.experts.replaceChildren(
-      make("h2", {}, "What each expert sees ", make("span", { className: "over", textContent: "its share of all gates, and the words that it is the first choice for" })),
+      make("h2", {}, "What each expert sees ", make("span", { className: "over", textContent: "its share of all gate weights, and the words that it is the first choice for" })),
       make("ul", { className: "rg-expert-list" }, ...cards));
     const weight = view.weights[row * wide + first[row]];
     if (row >= 0 && row < tall) this.context.say(`‘${displayText(view.queries[row].text)}’ goes to ${displayText(view.keys[first[row]].text)}, gate ${formatWeight(weight)}`);

@@ -88,7 +88,7 @@ class LanguageScreen extends TraceScreen {
       // the last word that was read: what comes after the text is not known yet
       firstRow: (view) => { const last = view.queries.findLastIndex((token) => !token.special && /\p{L}/u.test(token.text)); return last < 0 ? view.queries.length - 1 : last; },
       renamed: (view) => ({ ...view, keys: view.keys.map((token, i) => (i === 0 ? renameSpecial(token, "(start)") : token)), queries: view.queries.map((token) => renameSpecial(token, "(end)")) }),
-      none: "This model has no attention: it remembers by its hidden state alone.",
+      none: "This model has no attention: its only memory is its hidden state.",
       blank: (trace) => blankView(trace, "next", "text"),
       drawn: (view, selection) => this.#mark(view.rows[selection.row]),
     };

@@ -69,7 +69,7 @@ class ScoresScreen extends HTMLElement {
       make("section", { "aria-label": "Scores" }, make("h3", { textContent: "Scores" }), this.scores),
       make("section", { "aria-label": "Weights" }, make("h3", { textContent: "Weights" }), this.weights, this.signed));
     this.card.append(
-      make("div", { className: "rg-card-head" }, make("h2", { textContent: "Who looks at whom, and why" }), make("div", { className: "rg-fields" }, this.#shape, menu)),
+      make("div", { className: "rg-card-head" }, make("h2", { textContent: "Which word looks at which, and why" }), make("div", { className: "rg-fields" }, this.#shape, menu)),
       this.#choices.bar, this.formula, this.drawings, this.tables, this.sum, this.tiles, this.described);
     this.append(input, this.message, this.card);
     this.card.addEventListener("regard-select", (event) => {
