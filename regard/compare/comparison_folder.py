@@ -91,8 +91,8 @@ class ComparisonFolder:
         for name in {*known, *wanted} - {*MAY_CHANGE}:
             if known.get(name) != wanted.get(name):
                 raise RegardError(
-                    f"{self.path}: contains a different comparison ({name} is {_short(known.get(name))} "
-                    f"there, {_short(wanted.get(name))} here): choose another --out"
+                    f"{self.path}: contains a different comparison "
+                    f"({name} is {_short(known.get(name))} there, {_short(wanted.get(name))} here): choose another --out"
                 )
         if known != wanted:
             self.write(self.plan, wanted)
