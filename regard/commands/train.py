@@ -100,8 +100,8 @@ def _add_training(parser: argparse.ArgumentParser, task: str) -> None:
         "--seeds",
         type=whole_number(2, 1000),
         metavar="INT",
-        help="train this many runs, in FOLDER/seed-1, FOLDER/seed-2, …, and print the mean of their "
-        "metrics",
+        help="train this many runs, in FOLDER/seed-1, FOLDER/seed-2, …, and print the mean of "
+        "their metrics",
     )
     _add_resume(group)
     common = dict.fromkeys(COMMON_OPTIONS, group)

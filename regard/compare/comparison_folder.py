@@ -92,7 +92,8 @@ class ComparisonFolder:
             if known.get(name) != wanted.get(name):
                 raise RegardError(
                     f"{self.path}: contains a different comparison "
-                    f"({name} is {_short(known.get(name))} there, {_short(wanted.get(name))} here): choose another --out"
+                    f"({name} is {_short(known.get(name))} there, "
+                    f"{_short(wanted.get(name))} here): choose another --out"
                 )
         if known != wanted:
             self.write(self.plan, wanted)
