@@ -203,8 +203,13 @@ def _undo_average(folder: RunFolder, position: Position, identity: Mapping[str, 
         write_tensors(folder.model, weights, identity)
 
 
-def _improves(value: float, best: float | None) -> bool:
-    return best is None or value > best or math.isnan(best)
+def _merit(evaluation: Evaluation, loss: float | None) -> list[float]:
+    """What validations are compared by: see `Position`."""
+    return [evaluation.figure_of_merit, 0.0 if loss is None else -loss]
+
+
+def _improves(merit: list[float], best: list[float] | None) -> bool:
+    return best is None or merit > best or math.isnan(best[0])
 
 
 @dataclass(kw_only=True)
@@ -400,8 +405,9 @@ class _Loop:
                     raise
                 raise divergence_error(position, progress.loss, self.config) from error
             progress = replace(progress, evaluation=evaluation, validation_loss=loss)
-            best = _improves(evaluation.figure_of_merit, position.best)
-            position = self._after_validation(position, evaluation, due)
+            merit = _merit(evaluation, loss)
+            best = _improves(merit, position.best)
+            position = self._after_validation(position, merit, due)
             self._log(position, progress, evaluation, best=best)
         return Position(**self.processes.broadcast(asdict(position))), progress
 
@@ -414,7 +420,7 @@ class _Loop:
             evaluation = self.task.validate(self.model)
             return evaluation, validation_loss(self.task, self.model, smoothing, budget)
 
-    def _after_validation(self, position: Position, evaluation: Evaluation, due: bool) -> Position:
+    def _after_validation(self, position: Position, merit: list[float], due: bool) -> Position:
         """The position after a validation; writes the weights if they are the best so far.
 
         The end of a budget brings a validation that may not be due. It decides which weights are
@@ -422,7 +428,7 @@ class _Loop:
         only, so that a run which is extended later makes the same updates as a run that had the
         larger budget from the start, where this validation never took place.
         """
-        merit, patience = evaluation.figure_of_merit, self.config.patience
+        patience = self.config.patience
         if _improves(merit, position.best):
             position = replace(position, best=merit)
             self._write_model()
@@ -444,9 +450,10 @@ class _Loop:
     def _write_model(self) -> None:
         write_tensors(self.folder.model, self.model.state_dict(), self.identity)
 
-    def _keep_for_average(self, position: Position, merit: float) -> Position:
+    def _keep_for_average(self, position: Position, merit: list[float]) -> Position:
         name = f"step-{position.step}.safetensors"
-        ranked = sorted({**position.kept, name: merit}.items(), key=lambda item: -item[1])
+        candidates = {**position.kept, name: merit}
+        ranked = sorted(candidates.items(), key=lambda item: [-part for part in item[1]])
         kept = dict(ranked[: self.config.average])
         if name in kept:
             write_tensors(self.folder.checkpoints / name, self.model.state_dict(), self.identity)
@@ -466,7 +473,7 @@ class _Loop:
         }
         load_weights(self.model, mean, self.folder.checkpoints)
         evaluation, loss = self._evaluate()
-        kept = _improves(evaluation.figure_of_merit, position.best)
+        kept = _improves(_merit(evaluation, loss), position.best)
         if kept:
             self._write_model()
         line = {

@@ -22,7 +22,7 @@ from regard.errors import RegardError
 from regard.training.run_identity import check_identity
 from regard.training.tensor_files import load_weights, read_tensors, write_tensors
 
-FORMAT = "regard.state/2"
+FORMAT = "regard.state/3"
 NEW, LATEST, PREVIOUS = "new.safetensors", "latest.safetensors", "previous.safetensors"
 
 
@@ -30,7 +30,9 @@ NEW, LATEST, PREVIOUS = "new.safetensors", "latest.safetensors", "previous.safet
 class Position:
     """How far a run is.
 
-    Figures of merit are main metrics with the sign that makes higher better.
+    Merits are pairs that compare in order: the main metric, with the sign that makes higher better,
+    and the negative validation loss, which decides between equal metrics. On small validation data
+    the metric stays the same over many updates that still lower the loss.
     """
 
     epoch: int = 0
@@ -42,10 +44,10 @@ class Position:
     """Number of updates, each of one or several batches."""
     seconds: float = 0.0
     """Training time."""
-    best: float | None = None
-    """Figure of merit of the best weights, which model.safetensors holds."""
-    mark: float | None = None
-    """Best figure of merit of the validations that were due, which patience and halving compare
+    best: list[float] | None = None
+    """Merit of the best weights, which model.safetensors holds."""
+    mark: list[float] | None = None
+    """Best merit of the validations that were due, which patience and halving compare
     with; a validation that only the end of a budget brought about does not count."""
     since_best: int = 0
     """Number of due validations since the mark was set."""
@@ -59,8 +61,8 @@ class Position:
     """Number of these predictions."""
     first_loss: float | None = None
     """Training loss of the first update, with which later ones are compared."""
-    kept: dict[str, float] = field(default_factory=dict)
-    """Checkpoints kept for averaging, with their figures of merit."""
+    kept: dict[str, list[float]] = field(default_factory=dict)
+    """Checkpoints kept for averaging, with their merits."""
     done: bool = False
     """Whether all updates are made: the budget is used up, or nothing improved for too long."""
     ended: str = ""

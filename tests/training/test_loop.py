@@ -126,11 +126,15 @@ def test_the_average_is_the_mean_of_the_best_checkpoints(tmp_path, learning_rate
     _, out = run(tmp_path, "averaged", log=said.append, **options)
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     last, validations = lines[-1], lines[:-1]
-    best = max(line["metrics"]["accuracy"]["value"] for line in validations)
+
+    def merit(line):
+        return line["metrics"]["accuracy"]["value"], -line["validation_loss"]
+
+    best = max(map(merit, validations))
     assert len(last["averaged"]) == 3
     parts = [load_file(out / "checkpoints" / name) for name in last["averaged"]]
     model = load_file(out / "model.safetensors")
-    assert last["kept"] == (last["metrics"]["accuracy"]["value"] > best)
+    assert last["kept"] == (merit(last) > best)
     saved = saved_weights(lines)
     if last["kept"]:
         assert saved == last
@@ -140,7 +144,7 @@ def test_the_average_is_the_mean_of_the_best_checkpoints(tmp_path, learning_rate
                 tensor.double().numpy(), expected[name], rtol=1e-5, atol=1e-7
             )
     else:
-        assert saved["metrics"]["accuracy"]["value"] == best
+        assert merit(saved) == best
         single = load_file(out / "checkpoints" / f"step-{saved['step']}.safetensors")
         assert all(torch.equal(model[name], single[name]) for name in model)
     value = f"{100 * last['metrics']['accuracy']['value']:.1f} %"
@@ -149,6 +153,18 @@ def test_the_average_is_the_mean_of_the_best_checkpoints(tmp_path, learning_rate
     accuracies = {line["step"]: line["metrics"]["accuracy"]["value"] for line in validations}
     kept = [accuracies[int(name.removeprefix("step-").split(".")[0])] for name in last["averaged"]]
     assert sorted(kept) == sorted(accuracies.values())[-3:]
+
+
+def test_of_equal_metrics_the_lower_loss_is_better(tmp_path):
+    options = {"evaluate_every": 1, "patience": 2, "learning_rate": 1e-6, "warmup": 0, "average": 1}
+    valid = write_data(tmp_path, "classify")
+    _, out = run(tmp_path, "equal", valid=valid, steps=8, schedule="constant", **options)
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    losses = [line["validation_loss"] for line in lines]
+    assert len({line["metrics"]["accuracy"]["value"] for line in lines}) == 1
+    assert losses == sorted(losses, reverse=True)
+    assert len(lines) == 8  # patience did not end it
+    assert all(line["best"] for line in lines)
 
 
 def test_training_leaves_the_random_numbers_of_the_caller_alone(tmp_path):
