@@ -120,8 +120,9 @@ def test_hostile_words_change_nothing(app, screen):
     page = window.open(screen, **state).page
     tabs = page.locator("main .tabs button")
     for i in range(tabs.count()):
-        tabs.nth(i).click()
-        page.wait_for_timeout(100)
+        if tabs.nth(i).is_visible():  # a switch between queries is hidden where there is one
+            tabs.nth(i).click()
+            page.wait_for_timeout(100)
     window.ready()
     assert page.evaluate("window.broken") is None
     assert page.locator("rg-app img").count() == 0

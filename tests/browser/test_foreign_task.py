@@ -82,7 +82,8 @@ def test_a_foreign_model_opens_with_its_first_screen_and_its_examples(riddles):
     assert window.page.evaluate("location.pathname") == "/self-attention"
     assert window.page.locator(".rg-examples button").inner_text() == CARD["examples"][0]
     assert window.page.locator(".rg-output bdi").inner_text() == "a piano"
-    assert "clue → puzzle" in window.page.locator(".rg-board-title").inner_text().lower()
+    title = window.page.locator(".rg-board-title").inner_text().lower()
+    assert "rows: clue, columns: puzzle" in title
     assert window.status() == "‘a’ looks at ‘keys’: 0.70" or "keys" in window.status()
     assert window.colours("regard-matrix canvas") > 2
 
