@@ -1,7 +1,7 @@
 """Errors that finish the diagnosis: what, where, what was expected, what to do."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from difflib import get_close_matches
 
@@ -71,6 +71,12 @@ def as_python_options(message: str) -> str:
     return re.sub(
         r"(?<![\w-])--([a-z][a-z-]*[a-z])", lambda match: match[1].replace("-", "_") + "=", message
     )
+
+
+def refuse_empty(examples: object, option: str) -> None:
+    """Raise an error for a list, a table or anything else of length 0 in the place of examples."""
+    if isinstance(examples, Sized) and not isinstance(examples, str) and len(examples) == 0:
+        raise OptionError(option, "no examples were given")
 
 
 def nearest_name(name: object, known: Iterable[str]) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.commands.line_io import EXIT_CODES, number, report_truncated
+from regard.commands.line_io import EXIT_CODES, number, refuse_overwriting, report_truncated
 from regard.commands.run_options import add_quiet
 from regard.errors import RegardError
 
@@ -142,7 +142,9 @@ def _align(chosen: argparse.Namespace) -> int:
 
 
 def _check(chosen: argparse.Namespace) -> None:
-    """Options that need each other."""
+    """Options that need each other, and an output that is none of the inputs."""
+    inputs = (*(chosen.data or ()), *(chosen.dev or ()), chosen.dev_gold)
+    refuse_overwriting(chosen.output, *inputs, chosen.gold, chosen.hypothesis)
     if chosen.hypothesis is not None:
         if chosen.gold is None:
             raise RegardError("--hypothesis requires --gold")

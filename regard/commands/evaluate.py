@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.commands.line_io import encodable
+from regard.commands.line_io import encodable, refuse_overwriting
 from regard.commands.run_options import add_quiet, add_run_options, given_options
 from regard.errors import RegardError, printable
 from regard.number_format import format_value
@@ -181,6 +181,7 @@ def _check_picture(chosen: argparse.Namespace) -> None:
     from regard.show.picture_files import picture_format
 
     picture_format(chosen.picture, "--picture")
+    refuse_overwriting(chosen.picture, *(chosen.data or ()))
     if len(chosen.folders) > 1:
         raise RegardError(
             f"--picture {chosen.picture}: expected one run, got {len(chosen.folders)}"

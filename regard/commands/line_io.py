@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import os
 import sys
 import zlib
 from argparse import ArgumentTypeError
@@ -40,6 +41,15 @@ def refuse_two_inputs(*names: str | None) -> None:
     """Refuse to read two files from one standard input."""
     if names.count("-") > 1:
         raise RegardError("standard input (-) can be read only once: name a file for the other")
+
+
+def refuse_overwriting(output: str | Path | None, *inputs: str | Path | None) -> None:
+    """Refuse an output file that is one of the inputs, under whatever name."""
+    if output is None or not Path(output).is_file():
+        return
+    for name in inputs:
+        if name is not None and Path(name).is_file() and os.path.samefile(output, name):
+            raise RegardError(f"{output}: is an input as well: name another output file")
 
 
 @contextmanager

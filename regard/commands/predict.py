@@ -17,6 +17,7 @@ from regard.commands.line_io import (
     in_blocks,
     open_lines,
     paired_lines,
+    refuse_overwriting,
     refuse_two_inputs,
     report_truncated,
     write_lines,
@@ -25,6 +26,9 @@ from regard.commands.run_options import add_quiet, add_run_options, given_option
 from regard.errors import OptionError, RegardError
 from regard.options import whole_number
 from regard.progress import Stage, reporting, stage
+
+TABLE_ENDINGS = (".csv", ".tsv", ".jsonl")
+"""How the names of tables end, whose columns `predict` does not read."""
 
 
 def add(commands: Any, arguments: Sequence[str] | None) -> None:
@@ -99,6 +103,7 @@ def _predict(chosen: argparse.Namespace) -> int:
     from regard.commands.run_options import load_run
 
     _given_texts(chosen)  # refuses texts from two places
+    refuse_overwriting(chosen.output, chosen.input, chosen.prefix)
     run = load_run(chosen.folder)
     options = given_options(run, chosen, "predict_options")
     _check_constraints(run, chosen)
@@ -125,6 +130,7 @@ def _predict(chosen: argparse.Namespace) -> int:
         writer.total = count_lines(chosen.input) if chosen.input else None
         stack.enter_context(reporting(chosen.display if _has_room(chosen) else None))
         truncated = write_lines(chosen.output, lambda stream: writer.write(stream, pairs))
+    _note_table(chosen)
     writer.warnings.print()
     return report_truncated(truncated)
 
@@ -136,6 +142,13 @@ def _given_texts(chosen: argparse.Namespace) -> list[str]:
         other = "text" if chosen.text is not None else "input"
         raise OptionError(other, "cannot be combined with texts on the command line")
     return texts
+
+
+def _note_table(chosen: argparse.Namespace) -> None:
+    """Say that a table is not read as one."""
+    name = (chosen.input or "").lower().removesuffix(".gz")
+    if name.endswith(TABLE_ENDINGS):
+        chosen.display.line(f"{chosen.input} is read as plain text, one text per line")
 
 
 def _input_name(chosen: argparse.Namespace) -> str:
@@ -218,6 +231,7 @@ def _predict_markup(chosen: argparse.Namespace, run: Any, options: dict[str, Any
         return sum(prediction.truncated for prediction in predictions)
 
     truncated = write_lines(chosen.output, write)
+    _note_table(chosen)
     warnings.print()
     return report_truncated(truncated)
 

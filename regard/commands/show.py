@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.commands.line_io import encodable, number
-from regard.errors import RegardError, unknown
+from regard.commands.line_io import encodable, number, refuse_overwriting
+from regard.errors import OptionError, RegardError, unknown
 from regard.examples import example_path
 from regard.options import positive
 
@@ -84,6 +84,7 @@ def _show(chosen: argparse.Namespace) -> int:
         raise RegardError(unknown("picture", chosen.picture, PICTURES))
     if chosen.aggregate not in AGGREGATES:
         raise RegardError(unknown("aggregate", chosen.aggregate, AGGREGATES))
+    refuse_overwriting(None if kind == "terminal" else chosen.to, chosen.source)
     trace = _trace(chosen)
     which = {"name": chosen.look, "layer": chosen.layer, "head": chosen.head}
     if kind == "terminal":
@@ -146,8 +147,10 @@ def _trace(chosen: argparse.Namespace) -> Any:
     from regard.training import RunFolder
 
     RunFolder(chosen.source).config()  # a folder that is not a run needs another message
-    if chosen.text is None or not chosen.text.strip():
+    if chosen.text is None:
         raise RegardError(f"{chosen.source}: a run needs a text: give --text")
+    if not chosen.text.strip():
+        raise OptionError("text", "the text is empty: expected at least one word")
     run = load_run(chosen.source)
     try:
         return run.trace(chosen.text, chosen.target)

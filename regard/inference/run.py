@@ -1,6 +1,6 @@
 """A trained run: load it and use it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from regard.data import Summary, hold_examples, resolve
-from regard.errors import RegardError
+from regard.errors import OptionError, RegardError, refuse_empty
 from regard.notebook_cards import card
 from regard.progress import track
 from regard.tasks.prediction import LogProbability, Prediction
@@ -98,7 +98,7 @@ class Run:
         if isinstance(texts, str):
             (prediction,) = self.predict([texts], batch_size=batch_size, **options)
             return prediction
-        clean = [clean_text(text) for text in texts]
+        clean = clean_texts(texts)
         filled = [i for i, text in enumerate(clean) if not isinstance(text, str) or text.strip()]
         prefixes = options.pop("prefixes", None)
         if prefixes is not None and len(prefixes) != len(clean):
@@ -122,7 +122,7 @@ class Run:
         compute = self.spec.require("probabilities", self.folder.path, "predict_proba")
         if isinstance(texts, str):
             return self.predict_proba([texts])[0]
-        clean = [clean_text(text) for text in texts]
+        clean = clean_texts(texts)
         filled = [i for i, text in enumerate(clean) if not isinstance(text, str) or text.strip()]
         found = compute(self.task, self.model, [clean[i] for i in filled])
         if isinstance(found, list):
@@ -286,6 +286,7 @@ class Run:
             examples, summary = self._own_test_examples()
             log(summary)
             return self.task.evaluate(self.model, examples, **options)
+        refuse_empty(data, "data")
         counts = Summary()
         read = self.spec.read(self.data, resolve(hold_examples(data)), counts)
         examples = list(track(read, "reading data", unit="examples"))
@@ -298,7 +299,9 @@ class Run:
         if self.spec.generated is not None:
             return self.spec.generated(self.task)
         if self.spec.corpus is None or self.data.data is not None:
-            raise RegardError(f"{self.folder.path}: name the files to evaluate on with --data")
+            raise OptionError(
+                "data", f"{self.folder.path} has no test data of its own: name files with examples"
+            )
         from regard.corpora import make_corpus
 
         examples = make_corpus(self.spec.corpus).test
@@ -320,6 +323,13 @@ def load_weights(task: Task[Any], path: Path) -> nn.Module:
         return load_network(task.build, path)
     except ValueError as error:
         raise RegardError(f"{path.parent}: {error}") from error
+
+
+def clean_texts(texts: Any) -> list[Any]:
+    """The clean texts of a list, or of anything else that can be iterated over."""
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes):
+        raise ValueError(f"expected a text or a list of texts, got {texts!r}")
+    return [clean_text(text) for text in texts]
 
 
 def clean_text(text: Any) -> Any:

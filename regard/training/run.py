@@ -10,7 +10,7 @@ from typing import Any
 
 from regard.data import hold_examples, resolve
 from regard.data.corpus import fingerprint
-from regard.errors import RegardError
+from regard.errors import RegardError, refuse_empty
 from regard.options import check_names, make
 from regard.tasks.registry import TASKS, TaskSpec
 from regard.tasks.shared.splits import with_corpora
@@ -60,6 +60,8 @@ def train_run(
         stop: asked after every update; once it is true, the state is saved and training stops.
     """
     spec = TASKS.row(task)
+    for name in EXAMPLES:
+        refuse_empty(options.get(name), name)
     held = {name: hold_examples(options[name], name) for name in EXAMPLES if name in options}
     data, model, training = make_configs(spec, {**options, **held})
     folder = RunFolder(Path(out) if out is not None else next_folder(task))

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import regard
 from regard.cli import main
 from regard.training.run import train_run
 from tests.training.tiny import OPTIONS, write_data
@@ -46,6 +47,42 @@ def test_nbest_has_a_line_per_candidate(folder, capfdbinary):
     assert rows[3] == ["2", "", ""]
     best = output(capfdbinary, folder, "ein haus", "--beam", "4").strip()
     assert rows[0][2] == " ".join(best.split())
+
+
+def test_no_command_overwrites_its_input(folder, tmp_path, capsys):
+    text, link, trace = tmp_path / "k.txt", tmp_path / "link.txt", tmp_path / "trace.json"
+    text.write_text("das\n")
+    link.symlink_to(text)
+    trace.write_text(regard.load(folder).trace("das").to_json())
+    before = trace.read_bytes()
+    for words in (
+        ["predict", folder, "--input", str(text), "--output", str(link)],
+        ["predict", folder, "das", "--prefix", str(link), "--output", str(text)],
+        ["align", folder, "--data", str(text), str(text), "--output", str(text)],
+        ["show", str(trace), "--to", str(trace)],
+    ):
+        assert main(words) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "is an input as well" in line
+    assert text.read_text() == "das\n"
+    assert trace.read_bytes() == before
+
+
+def test_a_table_is_read_as_plain_text_and_predict_says_so(folder, tmp_path, capfdbinary):
+    table = tmp_path / "reviews.csv"
+    table.write_text("text,label\ndas,1\n")
+    note = f"{table} is read as plain text, one text per line\n".encode()
+    assert main(["predict", folder, "--input", str(table)]) == 0
+    noted = capfdbinary.readouterr()
+    assert noted.err == note
+    assert len(noted.out.splitlines()) == 2
+    assert main(["predict", folder, "--input", str(table), "--quiet"]) == 0
+    assert capfdbinary.readouterr().err == b""
+
+
+def test_an_empty_text_is_called_empty(folder, capsys):
+    assert main(["show", folder, "--text", " "]) == 2
+    assert "--text: the text is empty" in capsys.readouterr().err
 
 
 def test_predict_imports_no_compiler_corpora_or_server(folder):

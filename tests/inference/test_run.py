@@ -21,6 +21,7 @@ from sklearn.metrics import f1_score as sklearn_f1
 
 import regard
 from regard.cli import main
+from regard.inference.run import clean_texts
 from tests.training.tiny import OPTIONS, write_data
 
 TASKS = ("translation", "language", "classify", "tag")
@@ -117,6 +118,23 @@ def test_explain_align_and_faithfulness_are_methods(runs):
     assert "2 texts are not enough" in repr(of_texts)
     assert "\n" not in repr(of_texts)
     assert "comprehensiveness" in of_texts._repr_html_()
+
+
+@pytest.mark.parametrize("texts", [None, 3, b"text"])
+def test_what_is_no_text_is_refused_in_a_line(texts):
+    with pytest.raises(ValueError, match=r"^expected a text or a list of texts, got "):
+        clean_texts(texts)
+
+
+def test_no_examples_are_refused_in_the_words_of_python(runs, tmp_path):
+    run, _ = runs["classify"]
+    with pytest.raises(regard.RegardError, match="option data: no examples were given"):
+        run.evaluate([])
+    with pytest.raises(regard.RegardError, match=r"option data: .* has no test data of its own"):
+        run.evaluate()
+    with pytest.raises(regard.RegardError, match="option data: no examples were given"):
+        regard.train("classify", data=[], out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_notebook_shows_an_error_of_ours_in_one_line(tmp_path):
