@@ -204,6 +204,18 @@ def test_changed_weights_are_compiled_again() -> None:
     assert native_decoder.native_decoder(model) is not first
 
 
+def test_updates_of_a_fused_optimizer_are_compiled_again() -> None:
+    model = _model({})
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=True)
+    for _ in range(2):
+        compiled = native_decoder.native_decoder(model)
+        expected, given = _steps(model, model, WORDS), _steps(model, compiled, WORDS)
+        torch.testing.assert_close(given[-1][0], expected[-1][0], rtol=1e-4, atol=1e-4)
+        for weights in model.parameters():
+            weights.grad = torch.ones_like(weights)
+        optimizer.step()
+
+
 def test_without_the_library_torch_decodes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_library, "_load", lambda: "it was not built")
     assert str(explain_decoder(_model({}))) == "torch: it was not built"

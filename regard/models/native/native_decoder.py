@@ -6,12 +6,14 @@ the row of each earlier step that it continues, so that a beam reorders small ta
 """
 
 import ctypes
+import itertools
 import weakref
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from regard.attention.dispatch import Path
 from regard.models.decoders import RecurrentState
@@ -206,6 +208,17 @@ class _Compiled(NamedTuple):
 
 
 _COMPILED: weakref.WeakKeyDictionary[Translator, dict[str, _Compiled]] = weakref.WeakKeyDictionary()
+_UPDATES = itertools.count()
+_last_update = 0
+
+
+def _count_update(*_: Any) -> None:
+    global _last_update
+    _last_update = next(_UPDATES) + 1
+
+
+# Fused optimizers change weights without raising the version of their tensors.
+register_optimizer_step_post_hook(_count_update)
 
 
 def native_decoder(model: Translator, quantize: Precision = "none") -> NativeDecoder | None:
@@ -215,7 +228,8 @@ def native_decoder(model: Translator, quantize: Precision = "none") -> NativeDec
     """
     if why_not(model) is not None:
         return None
-    version = tuple((tensor.data_ptr(), tensor._version) for tensor in model.parameters())
+    versions = ((tensor.data_ptr(), tensor._version) for tensor in model.parameters())
+    version = (_last_update, *versions)
     compiled = _COMPILED.setdefault(model, {})
     if quantize not in compiled or compiled[quantize].version != version:
         compiled[quantize] = _Compiled(version, NativeDecoder(model, quantize))
