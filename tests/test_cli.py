@@ -1,5 +1,6 @@
 """The command line from the outside."""
 
+import builtins
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.__main__ import main as start
 from regard.cli import main
 
 
@@ -46,6 +48,18 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, words, capsys):
     error = capsys.readouterr().err
     assert words in error
     assert error.count("\n") == 1
+
+
+def test_a_stop_while_importing_is_one_line(monkeypatch, capsys):
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "regard.cli")
+    monkeypatch.setattr(builtins, "__import__", stop)
+    code = start()
+    monkeypatch.undo()
+    assert code == 130
+    assert capsys.readouterr().err == "regard: stopped\n"
 
 
 def test_a_folder_without_permission_is_one_line(tmp_path, monkeypatch, capsys):

@@ -198,7 +198,7 @@ def _train_seeds(chosen: argparse.Namespace, options: dict[str, Any], out: Path,
     write_seeds(out, summary)
     for name, value in summary.values.items():
         print(f"{name:12}{summary.name} {format_value(value, summary.unit)}")
-    print(f"{'mean':12}{summary} over {len(folders)} seeds (95 % interval)")
+    print(f"{'mean':12}{summary}")
     return 0
 
 

@@ -27,8 +27,7 @@ def load(path: str | PathLike[str]) -> Run:
         default_data, default_model, _ = make_configs(spec, {})
     except RegardError as error:
         raise RegardError(f"{folder.path}: {error}") from error
-    if not folder.model.exists():
-        raise RegardError(f"{folder.path}: has no weights yet: train it first")
+    folder.require_weights()
     prepared = read_prepared(folder)
     used = {"task": name, "data": asdict(data), "model": asdict(model)}
     defaults = {"data": asdict(default_data), "model": asdict(default_model)}

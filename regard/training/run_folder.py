@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import IO, Any
 
 from regard.atomic_files import is_partial_file, make_folder, write_text
@@ -88,6 +89,14 @@ class RunFolder:
     def has_weights(self) -> bool:
         """Whether the run has a saved state or weights, which must not be lost."""
         return self.model.exists() or any(self.state.glob("*.safetensors"))
+
+    def require_weights(self) -> None:
+        """Raise an error unless the run has weights, which its first validation saves."""
+        if not self.model.exists():
+            raise RegardError(
+                f"{self.path}: has no weights yet: `regard train --resume {quote(str(self.path))}` "
+                "resumes its training"
+            )
 
     def files(self, pattern: str) -> list[Path]:
         """The regular files in the folder that match a pattern, without links that lead out of it.

@@ -1,7 +1,7 @@
 """Several runs that differ in their seeds only, and the mean of their metrics."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from pathlib import Path
@@ -10,12 +10,14 @@ from statistics import fmean, stdev
 from regard.atomic_files import write_text
 from regard.errors import RegardError
 from regard.metrics.intervals import student_quantile
-from regard.number_format import format_bare_value, format_value
+from regard.number_format import format_bare_value, format_interval, format_value
 from regard.training.metrics_log import saved_weights
 from regard.training.run_folder import CONFIG, RunFolder
 from regard.verified_files import MAX_JSON, parse_json, read_bytes
 
 CONFIDENCE = 0.95
+MIN_SEEDS = 3
+"""With two, Student's quantile is 12.7: the interval would say nothing."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,20 @@ class SeedSummary:
     values: dict[str, float]
     """By run, in the order of the seeds."""
     mean: float
-    low: float
-    """Lower end of the interval of the mean over seeds: Student's, 95 %."""
-    high: float
+    low: float | None
+    """Lower end of the interval of the mean over seeds: Student's, 95 %; None for two seeds."""
+    high: float | None
 
     def __str__(self) -> str:
-        """The mean and half the width of its interval."""
-        half = format_bare_value((self.high - self.low) / 2, self.unit)
-        return f"{self.name} {format_value(self.mean, self.unit)} ± {half}"
+        """The mean over seeds with its interval, or with the range of the values."""
+        count = len(self.values)
+        mean = f"{self.name} {format_value(self.mean, self.unit)}"
+        if self.low is not None and self.high is not None:
+            interval = format_interval(self.low, self.high, self.unit)
+            return f"{mean} {interval} over {count} seeds (95 % interval)"
+        ends = (min(self.values.values()), max(self.values.values()))
+        first, last = (format_bare_value(end, self.unit) for end in ends)
+        return f"{mean}, from {first} to {last}: two seeds are too few for an interval"
 
 
 def seed_folders(out: Path, first: int, count: int) -> dict[int, Path]:
@@ -57,12 +65,19 @@ def summarize_seeds(folders: Sequence[Path]) -> SeedSummary:
         metric = line["metrics"][line["main"]]
         name, unit = metric["name"], metric.get("unit", "number")
         values[folder.name] = float(metric["value"])
+    return SeedSummary(name, unit, values, fmean(values.values()), *_interval(values, unit))
+
+
+def _interval(values: Mapping[str, float], unit: str) -> tuple[float | None, float | None]:
+    """Student's interval of the mean, within the values that the unit allows."""
     mean, count = fmean(values.values()), len(values)
-    margin = float("nan")
-    if count > 1:
-        quantile = student_quantile((1 + CONFIDENCE) / 2, count - 1)
-        margin = quantile * stdev(values.values()) / sqrt(count)
-    return SeedSummary(name, unit, values, mean, mean - margin, mean + margin)
+    if count < MIN_SEEDS:
+        return None, None
+    quantile = student_quantile((1 + CONFIDENCE) / 2, count - 1)
+    margin = quantile * stdev(values.values()) / sqrt(count)
+    if unit in ("share", "f1"):
+        return max(0.0, mean - margin), min(1.0, mean + margin)
+    return mean - margin, mean + margin
 
 
 def write_seeds(out: Path, summary: SeedSummary) -> Path:

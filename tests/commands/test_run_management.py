@@ -55,6 +55,18 @@ def test_runs_are_listed(runs, capsys):
     assert main(["runs", "nowhere"]) == 2
 
 
+def test_a_run_without_a_validation_is_interrupted_and_can_resume(runs, capsys):
+    state = runs / "tag" / "state" / "latest.safetensors"
+    raw = state.read_bytes()
+    state.write_bytes(raw.replace(b'\\"finished\\": true', b'\\"finished\\":false', 1))
+    (runs / "tag" / "model.safetensors").unlink()
+    assert main(["runs", "runs/tag"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("interrupted")
+    for words in (["predict", "runs/tag", "x"], ["pack", "runs/tag", "--to", "packed"]):
+        assert main(words) == 2
+        assert "`regard train --resume runs/tag` resumes" in capsys.readouterr().err
+
+
 def test_info_describes_a_run_and_compares_two(runs, capsys):
     assert main(["info", "runs/classify"]) == 0
     card = capsys.readouterr().out

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from regard.cli import main, make_parser
+from regard.training.seeds import summarize_seeds
 
 WORDS = {"good": "pos", "fine": "pos", "bad": "neg", "awful": "neg"}
 
@@ -109,15 +110,31 @@ def test_several_seeds_give_runs_and_their_mean(data, tmp_path, capsys):
     assert train(data, out, "--steps", "2", "--seeds", "2", "--seed", "7") == 0
     printed = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in printed] == ["seed-7", "seed-8", "mean"]
-    assert "over 2 seeds (95 % interval)" in printed[-1]
+    assert printed[-1].endswith("two seeds are too few for an interval")
     summary = json.loads((out / "seeds.json").read_text())
     first, second = summary["values"].values()
     assert summary["mean"] == pytest.approx((first + second) / 2)
-    # Student's quantile for one degree of freedom is tan(0.475 π) = 12.706
-    margin = 12.7062 * abs(first - second) / 2
-    assert summary["high"] - summary["mean"] == pytest.approx(margin, rel=1e-4)
+    assert summary["low"] is summary["high"] is None
     assert train(data, out, "--steps", "2", "--seeds", "2", "--seed", "7") == 0
     assert capsys.readouterr().out.splitlines() == printed
+
+
+def test_the_interval_over_seeds_stays_within_the_unit(tmp_path):
+    def summary(unit, *values):
+        folders = [tmp_path / f"seed-{number}" for number in range(len(values))]
+        for folder, value in zip(folders, values, strict=True):
+            metric = {"name": "metric", "unit": unit, "value": value}
+            line = {"step": 1, "main": "metric", "metrics": {"metric": metric}, "best": True}
+            folder.mkdir(exist_ok=True)
+            (folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+        return summarize_seeds(folders)
+
+    # Student's quantile for two degrees of freedom is 4.3027
+    points = summary("points", 20.0, 30.0, 40.0)
+    assert points.high - points.mean == pytest.approx(4.3027 * 10 / 3**0.5, rel=1e-4)
+    assert str(points) == "metric 30.0 [5.2, 54.8] over 3 seeds (95 % interval)"
+    share = summary("share", 0.2, 0.9, 1.0)
+    assert (share.low, share.high) == (0.0, 1.0)
 
 
 def test_several_seeds_are_no_run_of_their_own(data, run, capsys):

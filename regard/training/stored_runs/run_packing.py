@@ -33,8 +33,7 @@ def pack_run(path: Path, to: Path, *, half: bool = False) -> int:
     """
     folder = RunFolder(path)
     folder.config()
-    if not folder.model.exists():
-        raise RegardError(f"{path}: has no weights yet: train it first")
+    folder.require_weights()
     folder.refuse_links_out()
     if to.suffix == ".zip":
         return write_output(to, lambda stream: _write_zip(folder, half, to.stem, stream))

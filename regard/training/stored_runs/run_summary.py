@@ -161,7 +161,7 @@ def _status(folder: RunFolder, position: Mapping[str, Any], has_model: bool) -> 
     if is_training(folder):
         return "training"
     if not has_model:
-        return "no weights"
+        return "interrupted" if position.get("finished") is False else "no weights"
     if folder.packed.exists():
         return "packed"
     if not position:
