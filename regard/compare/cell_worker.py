@@ -59,7 +59,7 @@ def run_cell(
         "ended": position.ended,
         "seconds": position.seconds,
         "processor_seconds": processor,
-        "tokens_per_second": median(speeds) if speeds else None,
+        "items_per_second": median(speeds) if speeds else None,
         "peak_memory": _peak_memory(),
         **describe_evaluation(evaluation),
     }

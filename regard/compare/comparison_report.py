@@ -29,6 +29,11 @@ METHOD = (
     "degrees of freedom), and p-values are corrected for multiple comparisons (Holm)."
 )
 
+SPEED = (
+    "items/s is the training speed: target tokens per second, or texts per second for models that "
+    "classify a whole text."
+)
+
 
 def write_reports(result: ComparisonResult, folder: Path) -> list[Path]:
     """Write report.md, report.json, report.html and the plots into the comparison's folder."""
@@ -129,7 +134,7 @@ def _tables(result: ComparisonResult) -> list[tuple[str, Table]]:
 
 def _systems(result: ComparisonResult) -> Table:
     name = result.metric + (" (%)" if result.unit == "share" else "")
-    columns = ["system", name, "95 % interval", "seeds", "parameters", "tokens/s"]
+    columns = ["system", name, "95 % interval", "seeds", "parameters", "items/s"]
     columns += ["processor time", "peak memory", "updates"]
     rows = []
     for one in result.systems:
@@ -144,7 +149,7 @@ def _systems(result: ComparisonResult) -> Table:
                 f"{low} – {high}",
                 str(one.seeds),
                 f"{one.parameters:,}",
-                _number(one.tokens_per_second),
+                _number(one.items_per_second),
                 f"{_number(one.processor_seconds)} s",
                 f"{_number(one.peak_memory / 1e6)} MB",
                 _number(one.updates),
@@ -183,6 +188,7 @@ def _notes(result: ComparisonResult) -> list[str]:
         *failed,
         *left_out,
         *([f"{more} more differences are in report.json"] if more > 0 else []),
+        *([SPEED] if result.systems else []),
     ]
 
 

@@ -33,7 +33,8 @@ class SystemResult:
     seeds: int
     estimate: Estimate
     parameters: int
-    tokens_per_second: float
+    items_per_second: float
+    """Training speed in what its loss is the mean of: target tokens, or texts with one label."""
     processor_seconds: float
     peak_memory: float
     updates: float
@@ -90,7 +91,7 @@ class ComparisonResult:
                 "high": one.estimate.high,
                 "seeds": one.seeds,
                 "parameters": one.parameters,
-                "tokens_per_second": one.tokens_per_second,
+                "items_per_second": one.items_per_second,
                 "processor_seconds": one.processor_seconds,
                 "peak_memory_mb": one.peak_memory / 1e6,
                 "updates": one.updates,
@@ -251,7 +252,7 @@ def _system_result(
         seeds=len(records),
         estimate=estimate(values),
         parameters=int(records[0]["parameters"]),
-        tokens_per_second=mean("tokens_per_second"),
+        items_per_second=mean("items_per_second"),
         processor_seconds=mean("processor_seconds"),
         peak_memory=mean("peak_memory"),
         updates=mean("updates"),

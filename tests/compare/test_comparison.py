@@ -193,7 +193,7 @@ def test_mistakes_on_the_command_line(capsys):
     assert "--ray-address: needs --on ray" in capsys.readouterr().err
 
 
-def test_killed_and_resumed(tmp_path, data):
+def test_killed_and_resumed(tmp_path, data, capsys):
     """kill -9 ends a comparison; the same command finishes it and repeats nothing."""
     words = f"compare classify --data {data} --vary pooling=sum,mean --width 8 --seeds 1 --jobs 1"
     command = [sys.executable, "-m", "regard", *words.split(), "--budget", "steps=3"]
@@ -214,6 +214,11 @@ def test_killed_and_resumed(tmp_path, data):
     assert "1 of 2 trainings are done" in ended.stderr or "2 of 2" in ended.stderr
     assert done[0].stat().st_mtime_ns == before
     assert "pooling mean" in ended.stdout
+    assert main([*command[3:], "--quiet"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "items/s is the training speed" in said.out
+    assert "items_per_second" in (tmp_path / "c/report.json").read_text()
 
 
 def test_on_ray_the_numbers_are_the_same(tmp_path, data):

@@ -67,5 +67,8 @@ def test_the_command(capsys, tmp_path):
     assert "did you mean 'permutation'?" in capsys.readouterr().err
     assert main(["experiment"]) == 2
     assert "name an experiment" in capsys.readouterr().err
-    assert main(["experiment", "permutation", "--size", "tiny", "--out", str(tmp_path)]) == 0
-    assert "The claim held" in capsys.readouterr().out
+    words = ["experiment", "permutation", "--size", "tiny", "--out", str(tmp_path), "--quiet"]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert "The claim held" in said.out
+    assert said.err == ""

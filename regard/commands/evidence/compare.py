@@ -1,12 +1,12 @@
 """`regard compare`: train a grid of systems under an equal budget, and test which differ."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from regard.commands.run_options import add_quiet
 from regard.commands.train import COMMON_OPTIONS
 from regard.errors import OptionError
 from regard.options import add_options, positive
@@ -97,6 +97,7 @@ def _add_comparison(parser: argparse.ArgumentParser, task: str) -> None:
     )
     group.add_argument("--ray-address", metavar="HOST:PORT", help="address of a Ray cluster")
     group.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_quiet(parser)
     own = {action.dest for action in parser._actions}
     common = dict.fromkeys(COMMON_OPTIONS, parser.add_argument_group("Common options"))
     for config in (spec.data, spec.model, TrainingConfig):
@@ -131,18 +132,14 @@ def _compare(chosen: argparse.Namespace) -> int:
             jobs=chosen.jobs,
             on=chosen.on,
             ray_address=chosen.ray_address,
-            log=_log,
+            log=chosen.display.line,
             **{name: value for name, value in options.items() if value is not None},
         )
     except KeyboardInterrupt:
-        _log("stopped; the same command with the same --out resumes")
+        chosen.display.line("stopped; the same command with the same --out resumes")
         raise
     print(
         json.dumps(result.record(), ensure_ascii=False) if chosen.json else terminal_report(result)
     )
-    _log(f"saved in {result.folder}: report.html, report.md and report.json")
+    chosen.display.line(f"saved in {result.folder}: report.html, report.md and report.json")
     return 1 if result.failed else 0
-
-
-def _log(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

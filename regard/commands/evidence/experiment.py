@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.commands.run_options import add_quiet
 from regard.errors import RegardError, unknown
 
 
@@ -38,6 +39,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         metavar="FOLDER",
         help="results go into a folder of the experiment's name in it (default: experiments)",
     )
+    add_quiet(parser)
     parser.set_defaults(run=_experiment, parser=parser)
 
 
@@ -52,9 +54,9 @@ def _experiment(chosen: argparse.Namespace) -> int:
     if chosen.name != "all" and chosen.name not in EXPERIMENTS:
         raise RegardError(unknown("experiment", chosen.name, [*EXPERIMENTS, "all"]))
     if chosen.name != "all":
-        _run(chosen.name, chosen.out, chosen.size)
+        _run(chosen, chosen.name)
         return 0
-    return _run_all(chosen.out, chosen.size)
+    return _run_all(chosen)
 
 
 def _list() -> None:
@@ -69,21 +71,21 @@ def _list() -> None:
     print("\n".join(f"{line:{width}}  {claim}" for line, claim in pairs))
 
 
-def _run(name: str, out: Path, size: str) -> Any:
+def _run(chosen: argparse.Namespace, name: str) -> Any:
     from regard.experiments.experiment_results import numbers_table, run_experiment, verdict
     from regard.experiments.experiment_table import EXPERIMENTS
     from regard.show.report_page import terminal_table
 
     experiment = EXPERIMENTS.row(name)
     print(f"{name}: {experiment.claim} ({experiment.source})", flush=True)
-    finding = run_experiment(name, out / name, size)  # type: ignore[arg-type]
+    finding = run_experiment(name, chosen.out / name, chosen.size)
     print(terminal_table(numbers_table(finding.numbers)))
     print(verdict(finding))
-    print(f"saved in {out / name}", file=sys.stderr, flush=True)
+    chosen.display.line(f"saved in {chosen.out / name}")
     return finding
 
 
-def _run_all(out: Path, size: str) -> int:
+def _run_all(chosen: argparse.Namespace) -> int:
     from regard.atomic_files import write_text
     from regard.experiments.experiment_results import report_all
     from regard.experiments.experiment_table import EXPERIMENTS
@@ -91,11 +93,12 @@ def _run_all(out: Path, size: str) -> int:
     found, failed = [], dict[str, str]()
     for name, experiment in EXPERIMENTS.items():
         try:
-            found.append((experiment, _run(name, out, size)))
+            found.append((experiment, _run(chosen, name)))
         except (RegardError, ValueError, RuntimeError) as error:
             failed[name] = " ".join(str(error).split())
             print(f"{name} could not be run: {failed[name]}", file=sys.stderr)
         print(flush=True)
-    write_text(out / "report.html", report_all(found, failed))
-    print(f"saved in {out / 'report.html'}", file=sys.stderr)
+    report = chosen.out / "report.html"
+    write_text(report, report_all(found, failed))
+    chosen.display.line(f"saved in {report}")
     return 1 if failed else 0
