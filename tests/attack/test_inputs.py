@@ -38,7 +38,7 @@ def table(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "task", "message"),
     [
-        ("three.tsv", "classify", "three.tsv:1: 3 columns without names that are known: choose"),
+        ("three.tsv", "classify", "names that are known (0, good number 0, pos): choose"),
         ("three.tsv", "translation", "choose with --source and --target, by number from 1 to 3"),
         ("numbers.tsv", "classify", "the text is a number in 60 of 60 examples (the first is '0')"),
         ("swapped.tsv", "classify", "text and label seem to be swapped (text 'pos'"),

@@ -36,11 +36,14 @@ class Layout:
     chosen: bool = False
     """Whether the user chose every one of these columns."""
 
+    @property
+    def without_header(self) -> bool:
+        """Whether this is a table that could have a header and has none."""
+        return self.form in ("tsv", "csv") and not any(c.name for c in self.columns)
+
     def __str__(self) -> str:
         """As in `text = column 1, label = column 2 (no header)`."""
-        parts = ", ".join(map(str, self.columns))
-        unnamed = self.form in ("tsv", "csv") and not any(c.name for c in self.columns)
-        return parts + " (no header)" * unnamed
+        return ", ".join(map(str, self.columns)) + " (no header)" * self.without_header
 
 
 def table_layout(

@@ -1,6 +1,7 @@
 """Which column of a table plays which role: given by name or number, or recognized by its name."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -86,13 +87,14 @@ def has_header(
 ) -> bool:
     """Whether a first row is a header.
 
-    It is if a column was chosen by name, or if all roles have a usual name. If all cells look like
-    names, and none of them is found again in its column in the `following` rows, as a label would
-    be, then names with a usual name in them count too; with labels one usual name is enough.
+    It is if a column was chosen by name, or if all roles have a usual name. Names with a usual name
+    in them count too, unless they are found again in their columns in the `following` rows, as a
+    label would be. Other cells may hold anything. With labels one usual name is enough, if all
+    cells look like names and none of them is found again.
 
     >>> has_header(["Text", "label"], [TEXT, LABEL]), has_header(["Go.", "Va !"], [SOURCE, TARGET])
     (True, False)
-    >>> has_header(["tweet_id", "airline_sentiment", "text_body"], [TEXT, LABEL])
+    >>> has_header(["tweet_id", "airline_sentiment", "text_body", ""], [TEXT, LABEL])
     True
     >>> has_header(["quote", "label"], [TEXT, LABEL], [["Good.", "pos"], ["Bad.", "neg"]])
     True
@@ -100,36 +102,77 @@ def has_header(
     if any(role.chosen is not None and role.number is None for role in roles):
         return True
     names = _normalize(cells)
-    if _all_have_usual_names(names, roles, words=False):
-        return True
     rows = list(following)
-    if not all(_NAME.fullmatch(cell.strip()) for cell in cells) or any(
-        cell == other for row in rows for cell, other in zip(cells, row, strict=False)
-    ):
-        return False
-    if _all_have_usual_names(names, roles, words=True):
-        return True
-    usual = {name for role in roles for name in role.names} - set(LANGUAGES)
+    again = _found_again(cells, rows)
+    for some in (roles, [role.choose(None) for role in roles]):
+        if _usual_columns(names, some, words=False) is not None:
+            return True
+        columns = _usual_columns(names, some, words=True)
+        if columns is not None and all(_is_name(cells[i]) and i not in again for i in columns):
+            return True
     has_labels = any(role.option == LABEL.option for role in roles)
-    return has_labels and len(rows) > 1 and not usual.isdisjoint(names)
+    return has_labels and _look_like_names(cells, rows, roles)
 
 
-def _all_have_usual_names(names: Sequence[str], roles: Sequence[Role], words: bool) -> bool:
-    """Whether each role has a usual name or, with `words`, a name with a usual one in it."""
-    taken = set[int]()
+def may_be_header(
+    cells: Sequence[str], roles: Sequence[Role], following: Iterable[Sequence[str]]
+) -> bool:
+    """Whether a first row without names for these roles has one that is usual for another.
+
+    >>> may_be_header(["text", "label"], [SOURCE, TARGET], [["Go.", "Va !"], ["Run!", "Cours !"]])
+    True
+    """
+    every = (*roles, SOURCE, TARGET, TEXT, LABEL, WORDS, TAGS, CONDITION)
+    return _look_like_names(cells, list(following), every, len(roles))
+
+
+def _look_like_names(
+    cells: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    roles: Sequence[Role],
+    count: int | None = None,
+) -> bool:
+    """Whether all cells look like names, one of them is a usual one, and none is found again.
+
+    Names may be missing where there are more columns than the `count` of roles.
+    """
+    extra = len(cells) > (len(roles) if count is None else count)
+    named = all(_is_name(cell) or (extra and not cell.strip()) for cell in cells)
+    usual = {name for role in roles for name in role.names} - set(LANGUAGES)
+    if not named or len(rows) < 2 or usual.isdisjoint(_normalize(cells)):
+        return False
+    return not _found_again(cells, rows)
+
+
+def _found_again(cells: Sequence[str], rows: Sequence[Sequence[str]]) -> set[int]:
+    """The columns whose first cell, if it is not empty, is found in another row too."""
+    return {
+        column
+        for row in rows
+        for column, (cell, other) in enumerate(zip(cells, row, strict=False))
+        if cell == other and cell.strip()
+    }
+
+
+def _usual_columns(names: Sequence[str], roles: Sequence[Role], words: bool) -> list[int] | None:
+    """The column of each role with a usual name or, with `words`, one with a usual name in it.
+
+    None unless all roles have one.
+    """
+    found: list[int] = []
     for role in roles:
         if role.number is not None:
             column = role.number if role.number < len(names) else None
             if column is not None and names[column] not in role.names:
                 column = column if words and _has_usual_word(names[column], role) else None
         else:
-            column = _column_with_usual_name(names, role, taken)
+            column = _column_with_usual_name(names, role, set(found))
             if column is None and words:
-                column = _column_with_usual_word(names, role, taken)
+                column = _column_with_usual_word(names, role, set(found))
         if column is None:
-            return False
-        taken.add(column)
-    return True
+            return None
+        found.append(column)
+    return found
 
 
 def columns_by_name(columns: Sequence[str], roles: Sequence[Role], where: str) -> list[int]:
@@ -174,10 +217,13 @@ def columns_by_name(columns: Sequence[str], roles: Sequence[Role], where: str) -
     return _check_distinct([assigned[index] for index in range(len(roles))], roles, columns, where)
 
 
-def columns_by_number(width: int, roles: Sequence[Role], where: str) -> list[int]:
+def columns_by_number(
+    width: int, roles: Sequence[Role], where: str, first: Sequence[str] = ()
+) -> list[int]:
     """The column of each role in a table of `width` unnamed columns: as chosen, else in order.
 
-    In a table of three columns or more, order says nothing: the columns must be chosen.
+    In a table of three columns or more, order says nothing: the columns must be chosen. The message
+    shows the `first` row, which may hold names that are not known.
 
     >>> columns_by_number(2, [TEXT.choose(2), LABEL], "a.tsv")
     [1, 0]
@@ -185,9 +231,12 @@ def columns_by_number(width: int, roles: Sequence[Role], where: str) -> list[int
     left = [role for role in roles if role.chosen is None]
     if width >= 3 and 0 < len(left) < width - (len(roles) - len(left)):
         options = " and ".join(f"--{role.option}" for role in left)
+        shown = ", ".join(_shorten(" ".join(cell.split())) or "(empty)" for cell in first[:20])
         raise RegardError(
-            f"{where}: {width} columns without names that are known: choose with {options}, by "
-            f"number from 1 to {width}, or by name if the first line is a header"
+            f"{where}: {width} columns without names that are known"
+            + (f" ({shown})" if shown else "")
+            + f": choose with {options}, by number from 1 to {width}, or by name if the first line "
+            "is a header"
         )
     assigned: list[int] = []
     chosen = {role.number for role in roles}
@@ -204,8 +253,18 @@ def columns_by_number(width: int, roles: Sequence[Role], where: str) -> list[int
     return _check_distinct(assigned, roles, [str(i + 1) for i in range(width)], where)
 
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([ _.:/-][A-Za-z0-9]+){0,3}")
-"""What looks like the name of a column."""
+_NAME = re.compile(r"[^\W\d_][^\W_]*([ _.:/-][^\W_]+){0,3}")
+
+
+def _is_name(cell: str) -> bool:
+    """Whether a cell looks like the name of a column, in any script.
+
+    >>> _is_name("review text"), _is_name("Übrig"), _is_name("समीक्षा"), _is_name("Go on!")
+    (True, True, True, False)
+    """
+    # Vowel signs and accents are marks, which are no letters in regular expressions.
+    letters = (sign for sign in cell.strip() if not unicodedata.category(sign).startswith("M"))
+    return _NAME.fullmatch("".join(letters)) is not None
 
 
 def _words(name: str) -> list[str]:
@@ -214,7 +273,7 @@ def _words(name: str) -> list[str]:
     >>> _words("airline_sentiment"), _words("text-body"), _words("review text")
     (['airline', 'sentiment'], ['text', 'body'], ['review', 'text'])
     """
-    return [word for word in re.split(r"[^a-z0-9]+", name) if word]
+    return [word for word in re.split(r"[\W_]+", name) if word]
 
 
 def _normalize(cells: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Texts with labels: tables, fastText lines, and vectors from `.npy` files."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -49,12 +50,34 @@ def read_labelled(
     formats = [detect_format(source) for source in sources]
     check_formats(sources, formats, ("fasttext", *TABLES), EXPECTED)
     roles = (TEXT.choose(text), LABEL.choose(label))
+    first_lines, counts = list[Labelled](), Counter[str]()
     for source, form in zip(sources, formats, strict=True):
         if form == "fasttext":
             yield from _fasttext(source, summary)
         else:
-            yield from _rows(source, roles, form, separator, summary)
+            rows = _rows(source, roles, form, separator, summary)
+            first = next(rows, None)
+            if first is not None:
+                if summary.layouts[source.name].without_header:
+                    first_lines.append(first)
+                else:
+                    counts.update(first.labels)
+                yield first
+            for example in rows:
+                counts.update(example.labels)
+                yield example
         check_not_empty(source.name, summary, "a text and a label in each line")
+    summary.notes += _possible_headers(first_lines, counts)
+
+
+def _possible_headers(first_lines: Sequence[Labelled], counts: Mapping[str, int]) -> Iterator[str]:
+    """Notes on first lines that look like column names: no other example has their label."""
+    for example in first_lines:
+        if len(counts) > 1 and len(example.labels) == 1 and example.labels[0] not in counts:
+            yield (
+                f"{example.where} counts as an example, though no other has its label: if it is a "
+                f"header, name the column with --label {example.labels[0]!r}"
+            )
 
 
 def _rows(

@@ -8,7 +8,14 @@ from dataclasses import replace
 from itertools import chain, islice
 
 from regard.data.readers.column_layout import table_layout
-from regard.data.readers.columns import Role, columns_by_name, columns_by_number, has_header
+from regard.data.readers.columns import (
+    LABEL,
+    Role,
+    columns_by_name,
+    columns_by_number,
+    has_header,
+    may_be_header,
+)
 from regard.data.readers.in_memory import ExamplesInMemory
 from regard.data.readers.lines import LINE_LIMIT, lines
 from regard.data.readers.sources import Source
@@ -90,11 +97,17 @@ def _delimited(source: Source, roles: Sequence[Role], form: str, summary: Summar
             width = len(cells)
             ahead = list(islice(rows, PEEK))
             rows = chain(ahead, rows)
-            named = has_header(cells, roles, (row for _, row in ahead if row))
+            following = [row for _, row in ahead if row]
+            named = has_header(cells, roles, following)
             if named:
                 columns = columns_by_name(cells, roles, where)
             else:
-                columns = columns_by_number(width, roles, where)
+                columns = columns_by_number(width, roles, where, cells)
+                # labels tell more, once all of them are known
+                if all(role.option != LABEL.option for role in roles) and may_be_header(
+                    cells, roles, following
+                ):
+                    summary.notes.append(_header_note(where, roles, [cells[i] for i in columns]))
             summary.layouts[source.name] = table_layout(
                 form, roles, columns, cells if named else None
             )
@@ -107,6 +120,15 @@ def _delimited(source: Source, roles: Sequence[Role], form: str, summary: Summar
             )
         else:
             yield where, tuple(cells[i] for i in columns)
+
+
+def _header_note(where: str, roles: Sequence[Role], names: Sequence[str]) -> str:
+    pairs = zip(roles, names, strict=True)
+    options = " ".join(f"--{role.option} {name.strip()!r}" for role, name in pairs)
+    return (
+        f"{where} counts as an example, though it may name columns: if it is a header, choose them "
+        f"by name, as in {options}"
+    )
 
 
 def _tab_rows(source: Source) -> Iterator[tuple[int, list[str] | None]]:

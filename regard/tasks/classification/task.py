@@ -1,7 +1,7 @@
 """Classification: texts with labels, pooled attention, accuracy and macro F1."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -330,11 +330,9 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
     splits: Splits[Labelled] = make_splits("sentiment", data, read, seed)
     first = next(splits.train(), None)
     features = None if first is None else size_of(first.text)
-    counts, first_lines = Counter[str](), list[Labelled]()
+    counts = Counter[str]()
     for example in splits.known():
         counts.update(example.labels if data.several else [_single_label(example)])
-        if example.where.endswith(("sv:1", "sv.gz:1")):  # the first line of a TSV or CSV file
-            first_lines.append(example)
     if (guessed := splits.guessed()) and features is None:
         examples = ((str(example.text), example.labels) for example in splits.known())
         check_text_and_label(examples, guessed, several=data.several)
@@ -380,12 +378,7 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
         sizes,
         labels=counts,
         vocabularies=vocabularies,
-        notes=[
-            note,
-            shortened,
-            skew_note(counts, data.class_weights),
-            *_possible_headers(first_lines, counts),
-        ],
+        notes=[note, shortened, skew_note(counts, data.class_weights)],
     )
 
 
@@ -434,16 +427,6 @@ def _rows(
 def _text(text: str | np.ndarray, where: str) -> str:
     check_input(text, None, where)
     return str(text)
-
-
-def _possible_headers(first_lines: Sequence[Labelled], counts: Mapping[str, int]) -> Iterator[str]:
-    """Notes on first lines that look like column names: no other example has their label."""
-    for example in first_lines:
-        if len(counts) > 2 and [counts[label] for label in example.labels] == [1]:
-            yield (
-                f"{example.where} counts as an example, though no other has its label: if it is a "
-                f"header, name the column with --label {example.labels[0]!r}"
-            )
 
 
 def _single_label(example: Labelled) -> str:

@@ -45,6 +45,8 @@ class Splits(Generic[E]):
     """What the columns of the files are for, once they have been read."""
     guessed: Callable[[], str] = str
     """The files whose columns the user did not choose, once they have been read."""
+    notes: Callable[[], tuple[str, ...]] = tuple
+    """What the readers noticed, once everything was read."""
     held_out: bool = True
     """Whether the validation data was held out from the training data."""
 
@@ -94,7 +96,7 @@ class Splits(Generic[E]):
             labels=rank_labels(labels or {}),
             sizes=dict(sizes),
             vocabularies=dict(vocabularies or {}),
-            notes=tuple(note for note in notes if note),
+            notes=tuple(note for note in (*self.notes(), *notes) if note),
         )
 
 
@@ -139,7 +141,10 @@ def make_splits(
         def columns() -> tuple[str, ...]:
             return tuple(dict.fromkeys((*first.summary.columns(), *second.summary.columns())))
 
-        return Splits(first, second, summary, columns, first.guessed, held_out=False)
+        def notes() -> tuple[str, ...]:
+            return (*first.notes(), *second.notes())
+
+        return Splits(first, second, summary, columns, first.guessed, notes, held_out=False)
     if running_text:
         return _hold_out_end(first)
     try:
@@ -163,6 +168,7 @@ def make_splits(
         lambda: f"{first}; a part was held out for validation",
         lambda: first.summary.columns(),
         first.guessed,
+        first.notes,
     )
 
 
@@ -180,6 +186,7 @@ def _hold_out_end(text: "_Reader[E]") -> Splits[E]:
         lambda: f"{text}; the last {lines} held out for validation",
         lambda: text.summary.columns(),
         text.guessed,
+        text.notes,
     )
 
 
@@ -207,8 +214,12 @@ class _Reader(Generic[E]):
         """The files whose columns the user did not choose."""
         return self.summary.guessed()
 
+    def notes(self) -> tuple[str, ...]:
+        """What was noticed in reading."""
+        return tuple(self.summary.notes)
+
     def __str__(self) -> str:
-        return str(self.summary)
+        return str(self.summary.total)
 
 
 def require_corpus(corpus: Corpus | None) -> Corpus:

@@ -37,6 +37,38 @@ def test_columns_by_number_and_name(tmp_path: Path) -> None:
     assert read(path, text="a", label="c") == [("good", ("1",))]
 
 
+@pytest.mark.parametrize(
+    "header", ["id,Review Text,sentiment,Übrig", "id,Review Text,sentiment,", ",टिप्पणी,label,"]
+)
+@pytest.mark.parametrize("chosen", [{}, {"text": "2", "label": "3"}])
+def test_other_names_of_a_header_may_be_anything(
+    tmp_path: Path, header: str, chosen: dict[str, str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n1,good film,pos,\n2,bad film,neg,\n", "utf-8")
+    assert read(path, **chosen) == [("good film", ("pos",)), ("bad film", ("neg",))]
+
+
+def test_unknown_names_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,Отзыв,Тональность,\n1,good,pos,\n2,bad,neg,\n", "utf-8")
+    with pytest.raises(RegardError, match=r"known \(id, Отзыв, Тональность, \(empty\)\): choose"):
+        read(path)
+    summary = Summary()
+    assert len(list(read_labelled(path, "2", "3", summary=summary))) == 3
+    (note,) = summary.notes
+    assert note.startswith(f"{path}:1 counts as an example, though no other has its label")
+    assert note.endswith("name the column with --label 'Тональность'")
+
+
+def test_a_first_line_with_a_label_of_another_file_gets_no_note(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("fine\tc\ngood\ta\nbad\tb\n")
+    (tmp_path / "b.tsv").write_text("good\ta\nso\tc\n")
+    summary = Summary()
+    assert len(list(read_labelled(str(tmp_path / "*.tsv"), summary=summary))) == 5
+    assert not summary.notes
+
+
 def test_several_labels(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("news\tsport, politics\n")

@@ -13,6 +13,9 @@ from pyarrow import parquet
 from regard.data import Summary, read_pairs
 from regard.data.readers.parallel import find_shift
 from regard.errors import RegardError
+from regard.tasks.shared.splits import make_splits
+from regard.tasks.translation.task import read
+from regard.tasks.translation.task_options import TranslationData
 
 HOUSE = [("ein haus", "a house"), ("zwei häuser", "two houses")]
 
@@ -54,6 +57,21 @@ def test_columns_by_name_turn_the_direction(tmp_path: Path) -> None:
     assert texts(path) == HOUSE
     assert texts(path, source="en") == [(b, a) for a, b in HOUSE]
     assert texts(path, source="EN", target="de") == [(b, a) for a, b in HOUSE]
+
+
+def test_a_first_line_that_may_name_columns_is_noted(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "a.csv", ("text", "label"))
+    summary = Summary()
+    assert len(list(read_pairs(path, summary=summary))) == 3
+    (note,) = summary.notes
+    assert note.startswith(f"{path}:1 counts as an example, though it may name columns")
+    assert note.endswith("--source 'text' --target 'label'")
+    summary = Summary()
+    assert len(list(read_pairs(path, "text", "label", summary))) == 2
+    assert not summary.notes
+    splits = make_splits("", TranslationData(data=[str(path)]), read, 0)
+    assert len([*splits.train(), *splits.valid()]) == 3
+    assert splits.report({}).notes == (note,)
 
 
 @pytest.mark.parametrize("packed", [False, True])
