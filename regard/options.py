@@ -27,6 +27,8 @@ from regard.plugins import Table, import_reference, is_reference, reference_to
 from regard.verified_files import MAX_CONFIG, parse_json, read_named
 
 C = TypeVar("C")
+COLUMN_OPTIONS = ("source", "target", "text", "label", "condition")
+"""Data options that choose columns; a task has those that it reads."""
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from typing import Any
 from regard.commands.line_io import number
 from regard.commands.run_options import add_quiet
 from regard.errors import RegardError, printable
-from regard.options import positive, random_seed
+from regard.options import COLUMN_OPTIONS, positive, random_seed
 from regard.progress import track
 
-COLUMNS = ("source", "target", "text", "label", "condition")
 MAX_LABELS = 30
 """Labels that `describe` lists; the others are counted together."""
 
@@ -73,7 +72,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         verb.add_argument("files", nargs="*", metavar="FILE", help="the files of the corpus")
         verb.add_argument("--data", nargs="+", metavar="FILE", help="the same, as in training")
         verb.add_argument("--task", required=True, choices=tasks, help=f"one of {', '.join(tasks)}")
-        for column in COLUMNS:
+        for column in COLUMN_OPTIONS:
             verb.add_argument(f"--{column}", metavar="NAME", help=f"column with the {column}")
         verb.set_defaults(run=run, parser=verb)
     for name in ("valid", "test"):
@@ -107,7 +106,7 @@ def _read(chosen: argparse.Namespace) -> tuple[Any, Any, list[Any], Any]:
     files = [*chosen.files, *(chosen.data or [])]
     if not files:
         raise RegardError(f"no data: expected files, as in {chosen.parser.prog} FILE --task TASK")
-    given = {name: getattr(chosen, name) for name in COLUMNS} | {"data": files}
+    given = {name: getattr(chosen, name) for name in COLUMN_OPTIONS} | {"data": files}
     options: Any = make(spec.data, given)
     read = spec.read(options, resolve(files), summary)
     examples = list(track(read, "reading data", unit="examples"))

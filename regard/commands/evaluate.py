@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from regard.commands.line_io import encodable, refuse_overwriting
-from regard.commands.run_options import add_quiet, add_run_options, given_options
+from regard.commands.run_options import (
+    add_column_options,
+    add_quiet,
+    add_run_options,
+    given_columns,
+    given_options,
+)
 from regard.errors import RegardError, printable
 from regard.number_format import format_value
 
@@ -23,6 +29,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         examples=(
             "regard evaluate runs/en-fr --data test.en test.fr",
             "regard evaluate runs/large runs/small --data reviews.tsv --json",
+            "regard evaluate runs/reviews --data other.csv --text comment --label stars",
             "regard evaluate runs/reviews --data reviews.tsv --picture confusion.svg",
         ),
     )
@@ -50,6 +57,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     add_quiet(evaluate)
     if arguments is None or "evaluate" in arguments:
         add_run_options(evaluate, arguments, "evaluate_options")
+        add_column_options(evaluate, arguments)
     evaluate.set_defaults(run=_evaluate, parser=evaluate)
 
 
@@ -100,7 +108,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
 
 
 def _options(run: Any, chosen: argparse.Namespace) -> dict[str, Any]:
-    options = given_options(run, chosen, "evaluate_options")
+    options = given_options(run, chosen, "evaluate_options") | given_columns(run, chosen)
     if chosen.metrics:
         from regard.metrics import metric_by_name
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from regard.argument_parser import Parser
 from regard.errors import RegardError
 from regard.examples import example_path
-from regard.options import add_options
+from regard.options import COLUMN_OPTIONS, add_options
 from regard.verified_files import MEBIBYTE, read_json
 
 if TYPE_CHECKING:
@@ -53,6 +53,22 @@ def add_run_options(
         parser.explain_unknown = lambda option: _check_other_tasks(option, names, attribute)
 
 
+def add_column_options(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> None:
+    """Add the options with which the tasks of the runs choose columns, as in their training."""
+    group = parser.add_argument_group("Columns of the data (default: as in training)")
+    known: set[str] = set()
+    for spec in _specs(_tasks_of(arguments or [])):
+        columns = set(column_options(spec)) - known
+        skip = {field.name for field in fields(spec.data)} - columns
+        add_options(parser, spec.data, {}, skip=skip, common=dict.fromkeys(columns, group))
+        known |= columns
+
+
+def column_options(spec: "TaskSpec") -> list[str]:
+    """The data options of a task that choose columns."""
+    return [field.name for field in fields(spec.data) if field.name in COLUMN_OPTIONS]
+
+
 def load_run(folder: Path) -> "Run":
     """A trained run; a folder that is none is an error before torch is imported."""
     from regard.training import RunFolder
@@ -67,6 +83,18 @@ def given_options(run: "Run", chosen: argparse.Namespace, attribute: str) -> dic
     """The options of the run's own task that were given."""
     config = getattr(run.spec, attribute)
     names = [] if config is None else [field.name for field in fields(config)]
+    return _given(chosen, names)
+
+
+def given_columns(run: "Run", chosen: argparse.Namespace) -> dict[str, Any]:
+    """The columns that were chosen; one that the run's own task does not read is refused."""
+    columns = _given(chosen, COLUMN_OPTIONS)
+    for name in columns.keys() - set(column_options(run.spec)):
+        raise RegardError(f"--{name} does not apply to {run.name} runs")
+    return columns
+
+
+def _given(chosen: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     options = {name: getattr(chosen, name, None) for name in names}
     return {name: value for name, value in options.items() if value is not None}
 
@@ -95,6 +123,7 @@ def _check_other_tasks(option: str, names: Sequence[str], attribute: str) -> Non
     field_name = option.split("=")[0].removeprefix("--").removeprefix("no-").replace("-", "_")
     for spec in _specs([]):
         config = getattr(spec, attribute)
-        if config is not None and field_name in {field.name for field in fields(config)}:
+        known = [] if config is None else [field.name for field in fields(config)]
+        if field_name in known + column_options(spec) * (attribute == "evaluate_options"):
             tasks = " or ".join(dict.fromkeys(names))
             raise RegardError(f"{option} does not apply to {tasks} runs")

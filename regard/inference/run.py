@@ -12,6 +12,7 @@ from torch import nn
 from regard.data import Summary, hold_examples, resolve
 from regard.errors import OptionError, RegardError, refuse_empty
 from regard.notebook_cards import card
+from regard.options import COLUMN_OPTIONS
 from regard.progress import track
 from regard.tasks.prediction import LogProbability, Prediction
 from regard.tasks.registry import TASKS, TaskSpec
@@ -280,20 +281,35 @@ class Run:
                 that generates its examples generates new ones, and a run on built-in data is
                 evaluated on the test split of the built-in corpus.
             log: called with lines for the user.
-            options: those of the task, the fields of its `evaluate_options`.
+            options: those of the task, the fields of its `evaluate_options`; and those of its data
+                that choose columns, such as `text` and `label`, where these files have others than
+                the training data.
         """
+        columns = {name: options.pop(name) for name in COLUMN_OPTIONS if name in options}
+        for name in columns:
+            if data is None:
+                raise OptionError(name, "requires data, which was not given")
         if data is None:
             examples, summary = self._own_test_examples()
             log(summary)
             return self.task.evaluate(self.model, examples, **options)
         refuse_empty(data, "data")
         counts = Summary()
-        read = self.spec.read(self.data, resolve(hold_examples(data)), counts)
+        read = self.spec.read(
+            self._data_with_columns(columns), resolve(hold_examples(data)), counts
+        )
         examples = list(track(read, "reading data", unit="examples"))
         counts.require(1, "to evaluate")
         evaluation = self.task.evaluate(self.model, examples, **options)
         log(str(counts))
         return evaluation
+
+    def _data_with_columns(self, columns: Mapping[str, Any]) -> Any:
+        """The data options of the run with other columns, if any."""
+        for name in columns:
+            if not hasattr(self.data, name):
+                raise OptionError(name, f"does not apply to {self.name} runs")
+        return replace(self.data, **columns) if columns else self.data
 
     def _own_test_examples(self) -> tuple[Sequence[Any], str]:
         if self.spec.generated is not None:

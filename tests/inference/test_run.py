@@ -21,6 +21,7 @@ from sklearn.metrics import f1_score as sklearn_f1
 
 import regard
 from regard.cli import main
+from regard.inference.evaluations import evaluation_name, saved_evaluations, summary
 from regard.inference.run import clean_texts
 from tests.training.tiny import OPTIONS, write_data
 
@@ -259,6 +260,35 @@ def test_evaluate_prints_what_it_measured(task, runs, capsys):
     assert main([*command, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["metrics"][found.main]["value"] == found.metrics[found.main].value
+
+
+def test_evaluate_takes_the_columns_of_other_files(runs, tmp_path, capsys):
+    run, (data,) = runs["classify"]
+    examples = Path(data).read_text("utf-8").splitlines()[1:]
+    rows = [f"{i}\t{row}\tx" for i, row in enumerate(examples)]
+    other = tmp_path / "other.tsv"
+    other.write_text("\n".join(["Nr\tZitat\tStimmung\tArt", *rows]) + "\n", "utf-8")
+    command = ["evaluate", str(run.folder.path), "--data", str(other)]
+    assert main(command) == 2
+    assert "(Nr, Zitat, Stimmung, Art): choose with --text and --label" in capsys.readouterr().err
+    columns = {"text": "Zitat", "label": "Stimmung"}
+    assert main([*command, "--json", "--text", "Zitat", "--label", "Stimmung"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err.startswith("30 read, 30 kept")
+    assert json.loads(printed.out)["metrics"] == summary(run.evaluate(data))["metrics"]
+    saved = saved_evaluations(run.folder)[evaluation_name([str(other)])]
+    assert saved["options"] == columns
+    assert run.evaluate(str(other), **columns).metrics == run.evaluate(data).metrics
+    with pytest.raises(regard.RegardError, match="option source: does not apply to classify runs"):
+        run.evaluate(data, source="1")
+    with pytest.raises(regard.RegardError, match="option text: requires data"):
+        run.evaluate(text="1")
+    language, _ = runs["language"]
+    condition = ["evaluate", str(language.folder.path), "--data", str(other), "--text", "Zitat"]
+    assert main([*condition, "--condition", "Stimmung"]) == 2
+    assert "--condition: this model was trained without conditions" in capsys.readouterr().err
+    assert main([*condition, "--label", "Stimmung"]) == 2
+    assert "--label does not apply to language runs" in capsys.readouterr().err
 
 
 def test_what_is_too_long_is_truncated_and_reported(runs, tmp_path, capsys):
