@@ -309,6 +309,8 @@ class Run:
         for name in columns:
             if not hasattr(self.data, name):
                 raise OptionError(name, f"does not apply to {self.name} runs")
+            if name == "condition" and self.data.condition is None:
+                raise OptionError(name, "this model was trained without conditions")
         return replace(self.data, **columns) if columns else self.data
 
     def _own_test_examples(self) -> tuple[Sequence[Any], str]:

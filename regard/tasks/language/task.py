@@ -16,7 +16,6 @@ from regard.data.plausibility import check_not_numbers
 from regard.data.streams import Chunk, chunk_at, count_chunks, stream_chunks
 from regard.data.tokenizers.tokenizer import EOS, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
-from regard.errors import OptionError
 from regard.metrics import measure
 from regard.models import LanguageConfig, LanguageModel, LanguageState
 from regard.progress import track
@@ -115,8 +114,6 @@ class Language:
         self, model: LanguageModel, examples: Sequence[Line], *, rows: int = 16
     ) -> Evaluation:
         """Perplexity per token, word and byte; the units of its interval are stretches of text."""
-        if any(example.condition is not None for example in examples):
-            raise OptionError("condition", "this model was trained without conditions")
         lines = [example.text for example in examples]
         ids = np.concatenate([[EOS], *([*row, EOS] for row in self.tokenizer.ids(lines))])
         ids = ids.astype(np.int64)

@@ -349,7 +349,7 @@ def reviews(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reviews")
     data = write_reviews(folder)
     options = {"width": 8, "dropout": 0.0, "learning_rate": 0.05, "warmup": 2, "average": 1}
-    plan = {"steps": 80, "batch_tokens": 400, "evaluate_every": 20, "encoder": "none"}
+    plan = {"steps": 20, "batch_tokens": 400, "evaluate_every": 20, "encoder": "none"}
     return regard.train("classify", data, valid=data, out=folder / "run", **options, **plan), data
 
 
