@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.errors import unknown
 from regard.layers.expected_size import expect_size
+from regard.layers.padded_recurrence import run_padded
 
 State = tuple[Tensor, ...]
 
@@ -78,8 +79,9 @@ class Cell(nn.Module):
 class Encoder(nn.Module):
     """A recurrent network over whole sequences, in one direction or in both.
 
-    Padding changes nothing: sequences are packed, so that the backward direction begins at the end
-    of each sequence. States of both directions are joined.
+    Padding changes nothing: the backward direction begins at the end of each sequence. States of
+    both directions are joined. Without gradients, sequences are packed, which computes nothing for
+    padding; with gradients they are flipped (`run_padded`), which is linear in their length.
 
     Schuster and Paliwal, 1997, https://doi.org/10.1109/78.650093
 
@@ -148,28 +150,44 @@ class Encoder(nn.Module):
             states, last = self.network(inputs, self._inner(before))
             return EncoderOutput(states, self._outer(last))
         _check_lengths(lengths, inputs)
+        run = self._run_flipped if torch.is_grad_enabled() else self._run_packed
+        states, last = run(inputs, lengths, before)
+        empty = (lengths == 0).to(inputs.device)[:, None, None]
+        after = zip(before, last, strict=True)
+        return EncoderOutput(
+            states.masked_fill(empty, 0.0),
+            tuple(torch.where(empty, old, new) for old, new in after),
+        )
+
+    def _run_flipped(self, inputs: Tensor, lengths: Tensor, before: State) -> EncoderOutput:
+        """The network on padded sequences; the last state of an empty one has no meaning."""
+        inner = self._inner(before)
+        parts = inner if isinstance(inner, tuple) else (inner,)
+        states, last = run_padded(self.network, inputs, lengths, parts)
+        return EncoderOutput(states, self._outer(last))
+
+    def _run_packed(self, inputs: Tensor, lengths: Tensor, before: State) -> EncoderOutput:
+        """The plain twin of `_run_flipped`, which is faster without gradients."""
         empty = (lengths == 0).to(inputs.device)[:, None, None]
         packed = pack_padded_sequence(
             # A packed sequence has at least one step: an empty one takes it on zeros, and the
-            # result of that step is discarded below.
+            # result of that step has no meaning.
             inputs.masked_fill(empty, 0.0),
             lengths.clamp(min=1).cpu(),
             batch_first=True,
             enforce_sorted=False,
         )
         packed_states, last = self.network(packed, self._inner(before))
-        states, _ = pad_packed_sequence(packed_states, batch_first=True, total_length=time)
-        after = zip(before, self._outer(last), strict=True)
-        return EncoderOutput(
-            states.masked_fill(empty, 0.0),
-            tuple(torch.where(empty, old, new) for old, new in after),
+        states, _ = pad_packed_sequence(
+            packed_states, batch_first=True, total_length=inputs.shape[1]
         )
+        return EncoderOutput(states, self._outer(last))
 
     def _zeros(self, inputs: Tensor) -> State:
         zeros = inputs.new_zeros(len(inputs), self.layers, self.size)
         return (zeros, zeros) if self.network.mode == "LSTM" else (zeros,)
 
-    def _outer(self, last: Tensor | tuple[Tensor, Tensor]) -> State:
+    def _outer(self, last: Tensor | tuple[Tensor, ...]) -> State:
         """[layers · directions, b, h] of torch as [b, layers, directions · h]."""
         parts = last if isinstance(last, tuple) else (last,)
         return tuple(

@@ -81,7 +81,7 @@ def alone(encoder: Encoder, inputs: Tensor, length: int, state: tuple | None, ro
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_packed_equals_one_at_a_time(
+def test_padded_equals_one_at_a_time(
     kind: str, bidirectional: bool, layers: int, begin: bool
 ) -> None:
     encoder = Encoder(WIDTH, HIDDEN, cell=kind, layers=layers, bidirectional=bidirectional).double()
@@ -107,6 +107,42 @@ def test_packed_equals_one_at_a_time(
         torch.autograd.grad(loss, variables), torch.autograd.grad(correct, variables), strict=True
     ):
         assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_flipped_equals_packed(kind: str, bidirectional: bool) -> None:
+    """The twins, from the same state: values and gradients, in the precision of training."""
+    encoder = Encoder(13, 11, cell=kind, layers=2, bidirectional=bidirectional)
+    inputs, lengths = torch.randn(B, T, 13, requires_grad=True), torch.tensor([4, 3, 7, 1, 2])
+    parts = 2 if kind == "lstm" else 1
+    state = tuple(torch.randn(B, 2, encoder.size, requires_grad=True) for _ in range(parts))
+    variables = [inputs, *state, *encoder.parameters()]
+    results = []
+    for run in (encoder._run_flipped, encoder._run_packed):
+        states, last = run(inputs, lengths, state)
+        loss = states.square().sum() + sum(part.pow(3).sum() for part in last)
+        results.append([states, *last, *torch.autograd.grad(loss, variables)])
+    for flipped, packed in zip(*results, strict=True):
+        assert_close(flipped, packed, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_gradients() -> None:
+    encoder = Encoder(WIDTH, HIDDEN, cell="elman").double()
+    inputs, lengths = double(2, 3, WIDTH), torch.tensor([3, 2])
+    assert torch.autograd.gradgradcheck(lambda x: encoder(x, lengths).states, inputs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_with_gradients_and_without(kind: str) -> None:
+    encoder = Encoder(WIDTH, HIDDEN, cell=kind, layers=2)
+    inputs, lengths = torch.randn(B, T, WIDTH), torch.tensor([4, 0, 7, 1, 2])
+    with_gradients = encoder(inputs, lengths)
+    with torch.no_grad():
+        without = encoder(inputs, lengths)
+    assert_close(with_gradients.states, without.states)
+    for part, correct in zip(with_gradients.last, without.last, strict=True):
+        assert_close(part, correct)
 
 
 def test_the_last_state_of_both_directions_are_at_both_ends() -> None:
@@ -138,6 +174,18 @@ def test_a_cell_step_by_step_equals_the_encoder(kind: str) -> None:
     for t in range(T):
         state = cell(inputs[:, t], state)
     assert_close(state[0], encoder(inputs).last[0][:, 0])
+
+
+@given(st.lists(st.integers(0, T), min_size=1, max_size=4), st.sampled_from(KINDS))
+@settings(max_examples=10, deadline=None)
+def test_the_batch_changes_nothing(numbers: list[int], kind: str) -> None:
+    encoder, lengths = Encoder(WIDTH, HIDDEN, cell=kind, layers=2).double(), torch.tensor(numbers)
+    inputs = double(len(numbers), T, WIDTH)
+    together = encoder(inputs, lengths)
+    for row in range(len(numbers)):
+        by_itself = encoder(inputs[row : row + 1], lengths[row : row + 1])
+        assert_close(together.states[row], by_itself.states[0])
+        assert_close(together.last[-1][row], by_itself.last[-1][0])
 
 
 @given(st.lists(st.integers(0, T), min_size=1, max_size=4), st.sampled_from(KINDS))
