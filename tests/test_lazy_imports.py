@@ -40,6 +40,20 @@ def test_help_and_mistakes_import_nothing_slow():
     assert done.returncode == 0, done.stderr
 
 
+def test_training_does_not_import_the_compiler(tmp_path):
+    """torch's optimizers and custom operators import torch._dynamo, which takes a second or two."""
+    script = (
+        "import sys, regard\n"
+        "data = [(f'{word} film {i}', word) for i in range(8) for word in ('good', 'bad')]\n"
+        f"regard.train('classify', data=data, steps=2, width=8, out={str(tmp_path / 'run')!r})\n"
+        "assert 'torch' in sys.modules and 'torch._dynamo' not in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("name", ["regard", "regard.attention", "regard.data", "regard.models"])
 def test_lazy_names_are_what_they_are_called(name):
     package = import_module(name)

@@ -9,7 +9,7 @@ import ctypes
 import functools
 import importlib.machinery
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -170,13 +170,38 @@ def _seen(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
     return tuple(None if tensor is None else tensor.contiguous() for tensor in tensors)
 
 
-@torch.library.custom_op("regard::additive_scores", mutates_args=(), device_types="cpu")
+def _operator(name: str) -> Callable[[Callable[..., Any]], Any]:
+    """Register a function as an operator on the CPU, which the compiler does not look into.
+
+    The decorator torch.library.custom_op does the same, but its operators import the whole compiler
+    at their first call, a second or two.
+    """
+
+    def register(function: Callable[..., Any]) -> Any:
+        torch.library.define(name, torch.library.infer_schema(function, mutates_args=()))
+        torch.library.impl(name, "cpu", function)
+        return getattr(torch.ops.regard, name.removeprefix("regard::")).default
+
+    return register
+
+
+def _shapes_of(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the function that gives the shapes of an operator's results."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        torch.library.register_fake(name, function)
+        return function
+
+    return register
+
+
+@_operator("regard::additive_scores")
 def scores(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
     """s[q,k] = Σ_a w_a tanh(query[q,a] + key[k,a])."""
     return run_scores(*_contiguous(query, key, weight))
 
 
-@torch.library.custom_op("regard::additive_scores_backward", mutates_args=(), device_types="cpu")
+@_operator("regard::additive_scores_backward")
 def scores_backward(
     gradient: Tensor, query: Tensor, key: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -190,7 +215,7 @@ def scores_backward(
     return *gradients, _run_backward(call, gradients, weight)
 
 
-@torch.library.custom_op("regard::additive_attention", mutates_args=(), device_types="cpu")
+@_operator("regard::additive_attention")
 def attention(
     query: Tensor,
     key: Tensor,
@@ -206,7 +231,7 @@ def attention(
     return run_attention(query, key, weight, value, _seen(start, stop, mask, mask_of))
 
 
-@torch.library.custom_op("regard::additive_attention_backward", mutates_args=(), device_types="cpu")
+@_operator("regard::additive_attention_backward")
 def attention_backward(
     gradient: Tensor,
     query: Tensor,
@@ -233,12 +258,12 @@ def attention_backward(
     return gradients[0], gradients[1], weight_gradient, gradients[2]
 
 
-@scores.register_fake
+@_shapes_of("regard::additive_scores")
 def _(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
     return query.new_empty(query.shape[0], query.shape[1], key.shape[1])
 
 
-@attention.register_fake
+@_shapes_of("regard::additive_attention")
 def _(
     query: Tensor, key: Tensor, weight: Tensor, value: Tensor, *seen: Tensor | None
 ) -> tuple[Tensor, Tensor]:
@@ -246,14 +271,14 @@ def _(
     return query.new_empty(batch, queries, value.shape[2]), query.new_empty(batch, queries)
 
 
-@scores_backward.register_fake
+@_shapes_of("regard::additive_scores_backward")
 def _(
     gradient: Tensor, query: Tensor, key: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     return query.new_empty(query.shape), key.new_empty(key.shape), weight.new_empty(weight.shape)
 
 
-@attention_backward.register_fake
+@_shapes_of("regard::additive_attention_backward")
 def _(
     gradient: Tensor,
     query: Tensor,
@@ -289,9 +314,10 @@ def refuse(*_: Any) -> NoReturn:
     )
 
 
-scores.register_autograd(_differentiate_scores, setup_context=_save)
-attention.register_autograd(_differentiate_attention, setup_context=_save)
-scores_backward.register_autograd(refuse)
-attention_backward.register_autograd(refuse)
-for _operator in (scores, attention):
-    _operator.register_autocast("cpu", torch.float32)
+for _name, _backward in (
+    ("regard::additive_scores", _differentiate_scores),
+    ("regard::additive_attention", _differentiate_attention),
+):
+    torch.library.register_autograd(_name, _backward, setup_context=_save)
+    torch.library.register_autocast(_name, "cpu", torch.float32)
+    torch.library.register_autograd(f"{_name}_backward", refuse)

@@ -7,6 +7,9 @@ from regard.errors import RegardError
 from regard.options import PROPORTION, Bounds, between, check_fields, more_than
 
 BUDGET_OPTIONS = ("epochs", "steps", "minutes")
+
+HALVING = ("plateau", "warm_down")
+"""Schedules that halve the learning rate when validation stops improving."""
 """Options that limit how long a run trains: the only ones that may change when it resumes."""
 
 
@@ -29,9 +32,12 @@ class TrainingConfig:
     """Peak learning rate."""
     warmup: Annotated[int, between(0, 10**12)] = 100
     """Number of updates over which the learning rate rises to its peak."""
-    schedule: Literal["constant", "cosine", "inverse_root", "plateau"] = "plateau"
+    schedule: Literal["constant", "cosine", "inverse_root", "linear", "plateau", "warm_down"] = (
+        "plateau"
+    )
     """Learning-rate schedule after the warm-up; plateau halves the rate when validation stops
-    improving."""
+    improving, warm_down also falls to zero over the last quarter of the budget, and linear falls
+    to zero over all of it."""
     weight_decay: Annotated[float, Bounds(0, high_open=True)] = 0.01
     """Decoupled weight decay (AdamW)."""
     clip: Annotated[float, more_than(0)] = 1.0
@@ -60,5 +66,8 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.schedule == "cosine" and self.epochs is self.steps is self.minutes is None:
-            raise RegardError("schedule cosine needs a budget: epochs, steps or minutes")
+        if (
+            self.schedule in ("cosine", "linear", "warm_down")
+            and self.epochs is self.steps is self.minutes is None
+        ):
+            raise RegardError(f"schedule {self.schedule} needs a budget: epochs, steps or minutes")

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from regard.errors import RegardError
 from regard.number_format import format_value
 from regard.tasks.shared.splits import join_notes
-from regard.tasks.task import Evaluation, Task
+from regard.tasks.task import Evaluation, OwnOptimizer, Task
 from regard.training.budget import budget, exhausted_budget, extend, total_steps, used_share
-from regard.training.config import TrainingConfig
+from regard.training.config import HALVING, TrainingConfig
 from regard.training.distributed import Processes, count_rows, current
 from regard.training.divergence import (
     END_FACTOR,
@@ -32,7 +32,6 @@ from regard.training.divergence import (
     is_too_large,
     mean_loss,
 )
-from regard.training.learning_rate import learning_rate
 from regard.training.loss_module import evaluation_mode, gradient_computation, make_objective
 from regard.training.metrics_log import (
     Events,
@@ -41,7 +40,8 @@ from regard.training.metrics_log import (
     metrics_digest,
     verify_metrics,
 )
-from regard.training.opening_lines import model_line, plan_line
+from regard.training.opening_lines import model_line, model_options, plan_line
+from regard.training.optimizer import AdamW, learning_rate
 from regard.training.prepared_data import identify_run
 from regard.training.run_folder import RunFolder
 from regard.training.state import (
@@ -102,13 +102,7 @@ def train(
             model = task.build()
         except ValueError as error:
             raise RegardError(f"the model cannot be built: {error}") from error
-        optimizer = torch.optim.AdamW(
-            model.parameters(),
-            lr=config.learning_rate,
-            betas=(0.9, 0.98),
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+        optimizer = _make_optimizer(task, model, config)
         if not processes.first:
             # The initial weights are the same everywhere; dropout must not be.
             torch.manual_seed(combine_seeds(config.seed, processes.rank))
@@ -128,7 +122,7 @@ def train(
                 log(changed)
             drop_lines_after(folder, position)
         if not position.done:
-            options = folder.config().get("model") or {}
+            options = model_options(folder.config())
             log(model_line(options, sum(part.numel() for part in model.parameters())))
             batches = len(task.plan(config.batch_tokens, config.seed, position.epoch))
             log(plan_line(config, batches, torch.get_num_threads()))
@@ -153,6 +147,21 @@ def train(
             events.close()
         processes.barrier()  # nobody returns, and loads the result, before it is written
         return position
+
+
+def _make_optimizer(
+    task: Task[Any], model: nn.Module, config: TrainingConfig
+) -> torch.optim.Optimizer:
+    """AdamW, or the optimizer of a task whose updates are no steps along gradients."""
+    if isinstance(task, OwnOptimizer):
+        return task.optimizer(model, config)
+    return AdamW(
+        model.parameters(),
+        lr=config.learning_rate,
+        betas=(0.9, 0.98),
+        weight_decay=config.weight_decay,
+        fused=True,
+    )
 
 
 def _load_same_state(
@@ -438,7 +447,7 @@ class _Loop:
             position = replace(
                 position, since_best=position.since_best + 1, stale=position.stale + 1
             )
-            if self.config.schedule == "plateau" and position.stale >= max(1, patience // 2):
+            if self.config.schedule in HALVING and position.stale >= max(1, patience // 2):
                 position = replace(position, halvings=position.halvings + 1, stale=0)
         if self.config.average > 1:
             position = self._keep_for_average(position, merit)

@@ -1,5 +1,6 @@
 """The loss as one module, which can be compiled, run in bf16 and shared by several processes."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -79,5 +80,8 @@ def _is_compiler_error(error: BaseException) -> bool:
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
     """Evaluate without dropout and gradients, in full precision, not compiled."""
     model.eval()
-    with torch.no_grad(), torch.compiler.set_stance("force_eager"):
+    # Nothing can be compiled before the compiler is imported, which takes a second or two.
+    compiler = "torch._dynamo" in sys.modules
+    eager = torch.compiler.set_stance("force_eager") if compiler else nullcontext()
+    with torch.no_grad(), eager:
         yield

@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 
 from regard import RegardError
 from regard.training import TrainingConfig
-from regard.training.learning_rate import learning_rate
 from regard.training.metrics_log import saved_weights
+from regard.training.optimizer import learning_rate
 from regard.training.run import train_run
 from tests.training.tiny import OPTIONS, write_data
 
@@ -26,6 +26,9 @@ from tests.training.tiny import OPTIONS, write_data
         ("inverse_root", 39, 0.5, 0, 1.0),
         ("plateau", 20, 0.2, 3, 0.25),
         ("plateau", 4, 0.1, 1, 0.5),
+        ("warm_down", 60, 0.75, 0, 2.0),
+        ("warm_down", 88, 0.8, 1, 0.8),
+        ("warm_down", 110, 1.0, 0, 0.0),
         ("cosine", 10, 0.0, 0, 2.0),
         ("cosine", 4, 0.5, 0, 0.5),
         ("cosine", 60, 0.5, 0, 1.0),
@@ -39,7 +42,7 @@ def test_learning_rates_by_hand(schedule, step, share, halvings, expected):
 
 
 def test_no_warmup_begins_at_the_top():
-    for schedule in ("constant", "inverse_root", "plateau", "cosine"):
+    for schedule in ("constant", "inverse_root", "plateau", "cosine", "warm_down"):
         config = TrainingConfig(learning_rate=2.0, warmup=0, schedule=schedule, steps=5)
         assert learning_rate(config, 0, 0.0, 0) == 2.0
 
@@ -65,9 +68,10 @@ def test_no_warmup_begins_at_the_top():
         ),
         (
             {"schedule": "cosin"},
-            "inverse_root or plateau, got 'cosin': did you mean 'cosine'",
+            "inverse_root, linear, plateau or warm_down, got 'cosin': did you mean 'cosine'",
         ),
         ({"schedule": "cosine"}, "cosine needs a budget: epochs, steps or minutes"),
+        ({"schedule": "warm_down"}, "warm_down needs a budget: epochs, steps or minutes"),
     ],
 )
 def test_values_that_make_no_sense_are_named(options, words):
