@@ -245,6 +245,9 @@ def _column(values: list[Any], arrow_type: Any) -> Any:
             pa.FixedSizeListArray.from_arrays(values_array, inner.list_size),
             type=arrow_type,
         )
-    flat = np.concatenate([np.asarray(value) for value in values])
+    if all(isinstance(value, list) for value in values):
+        flat = np.array(list(chain.from_iterable(values)))
+    else:
+        flat = np.concatenate([np.asarray(value) for value in values])
     values_array = pa.array(flat.astype(inner.to_pandas_dtype()))
     return pa.ListArray.from_arrays(pa.array(offsets), values_array, type=arrow_type)

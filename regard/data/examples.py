@@ -19,6 +19,8 @@ class AlignedPair(Pair):
     """A sentence pair with its gold links between words counted from 0, source first."""
 
     links: tuple[tuple[int, int], ...] = ()
+    weights: tuple[float, ...] = ()
+    """How probable each link is, from 0 to 1; empty if all are certain."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class HashSplit:
 
 
 def split_by_hash(
-    keys: Iterable[str],
+    keys: Iterable[str] | np.ndarray,
     valid: float = 0.05,
     test: float = 0.0,
     most: int = 2000,
@@ -51,14 +51,17 @@ def split_by_hash(
 ) -> HashSplit:
     """Hold out shares of the distinct keys for `valid` and `test`.
 
-    Each has at least one key (unless its share is 0) and at most `most`.
+    Each has at least one key (unless its share is 0) and at most `most`. The keys are texts, or
+    their hashes by this seed.
 
     >>> split = split_by_hash([str(i) for i in range(1000)], valid=0.1, test=0.1)
     >>> splits = [split.of(str(i)) for i in range(1000)]
     >>> splits.count("valid"), splits.count("test"), splits.count("train")
     (100, 100, 800)
     """
-    hashes = np.unique(np.fromiter((key_hash(key, seed) for key in keys), np.uint64))
+    if not isinstance(keys, np.ndarray):
+        keys = np.fromiter((key_hash(key, seed) for key in keys), np.uint64)
+    hashes = np.unique(keys)
     in_test, in_valid = _held_out_counts(len(hashes), "distinct examples", test, valid, most)
     # The hash at index n is the smallest one that is not among the first n.
     return HashSplit(

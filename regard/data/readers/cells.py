@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from regard.data.readers.columns import Role
-from regard.data.readers.lines import LINE_LIMIT, to_nfc
+from regard.data.readers.lines import LINE_LIMIT, clean_line
 from regard.errors import RegardError
 
 
@@ -18,7 +18,7 @@ def text_cell(value: object, role: Role, where: str) -> str | None:
         raise RegardError(f"{where}: the {role.option} column holds a {kind}: expected text")
     if len(value) > LINE_LIMIT:
         return None
-    return to_nfc(_check_characters(value, where)).strip()
+    return clean_line(_check_characters(value, where))
 
 
 def text_cells(

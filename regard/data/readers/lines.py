@@ -70,6 +70,15 @@ def to_nfc(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
+def clean_line(text: str) -> str:
+    """A text as every command reads it: in normal form C, without blanks at its ends.
+
+    >>> clean_line(" the cat sat . \\n")
+    'the cat sat .'
+    """
+    return to_nfc(text).strip()
+
+
 def raw_lines(stream: BufferedIOBase, limit: int = LINE_LIMIT) -> Iterator[bytes | None]:
     """Lines without their newline; None for a line over the limit, whose bytes are dropped.
 

@@ -16,7 +16,7 @@ from regard.data.readers.formats import (
     check_not_empty,
     detect_format,
 )
-from regard.data.readers.lines import lines
+from regard.data.readers.lines import clean_line, lines
 from regard.data.readers.sources import Data, Source, resolve
 from regard.data.readers.summary import Summary
 from regard.data.readers.tables import table_rows
@@ -63,7 +63,7 @@ def _text_pairs(left: Source, right: Source, summary: Summary) -> Iterator[Pair]
     sides = (Column("source", name=left.name), Column("target", name=right.name))
     summary.layouts[left.name] = Layout("text", sides, chosen=True)
     for number, line, translation in line_pairs(left, right):
-        line, translation = line and line.strip(), translation and translation.strip()
+        line, translation = line and clean_line(line), translation and clean_line(translation)
         if summary.admit(left.name, line, translation) and line and translation:
             yield Pair(line, translation, f"{left.name}:{number}")
     check_not_empty(left.name, summary, "one sentence per line")

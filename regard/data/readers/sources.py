@@ -8,17 +8,24 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher, get_close_matches
 from io import BufferedIOBase
 from pathlib import Path
+from typing import IO
 
 from regard.data.readers.in_memory import MARK, ExamplesInMemory
 from regard.errors import RegardError, check_utf8
+from regard.verified_files import open_named
 
 GZIP = b"\x1f\x8b"
+MAX_COPY = 2**34
+"""Most bytes of standard input, of a pipe or of a compressed table that are copied to a file."""
+KEPT_FREE = 2**30
+"""Bytes of the disk that such a copy leaves free, or a tenth of a small disk."""
+COPY_BLOCK = 2**20
 
 
 @dataclass(eq=False, slots=True)
@@ -83,7 +90,7 @@ class Source:
                 yield self._readable()
                 return
             with tempfile.NamedTemporaryFile(prefix="regard-") as plain:
-                shutil.copyfileobj(stream, plain)
+                _copy(stream.read, plain, self.name)
                 plain.flush()
                 yield Path(plain.name)
 
@@ -103,12 +110,28 @@ class Source:
         if self._copy is None:
             self._copy = tempfile.NamedTemporaryFile(prefix="regard-")  # noqa: SIM115
             if self.path is None:
-                shutil.copyfileobj(sys.stdin.buffer, self._copy)
+                _copy(sys.stdin.buffer.read, self._copy, self.name)
             else:
-                with open(self.path, "rb") as pipe:
-                    shutil.copyfileobj(pipe, self._copy)
+                with open_named(self.path) as pipe:
+                    _copy(pipe.read, self._copy, self.name)
             self._copy.flush()
         return Path(self._copy.name)
+
+
+def _copy(read: Callable[[int], bytes], copy: IO[bytes], name: str) -> None:
+    """Copy a stream to a temporary file, unless it does not end or fills the disk."""
+    total = 0
+    while block := read(COPY_BLOCK):
+        total += len(block)
+        disk = shutil.disk_usage(tempfile.gettempdir())
+        if total > MAX_COPY or disk.free - len(block) < min(KEPT_FREE, disk.total // 10):
+            limit = f"has more than {MAX_COPY:,} bytes"
+            full = f"leaves no space in {tempfile.gettempdir()} (after {total:,} bytes)"
+            raise RegardError(
+                f"{name}: {limit if total > MAX_COPY else full}: save its beginning in a file and "
+                "name that file"
+            )
+        copy.write(block)
 
 
 Data = str | os.PathLike[str] | Source | Sequence["str | os.PathLike[str] | Source"]

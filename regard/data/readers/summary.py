@@ -3,13 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
+from struct import Struct
 
 import numpy as np
 
 from regard.data.readers.column_layout import Layout
 from regard.errors import RegardError
 
-_PROBES = 4
+_PROBES = Struct("<4Q")
+"""Four hashes of 64 bits."""
 
 
 @dataclass(slots=True)
@@ -57,10 +59,10 @@ class BloomFilter:
 
     def add(self, text: str) -> bool:
         """Add `text`; True if it was there already."""
-        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8 * _PROBES).digest()
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_PROBES.size).digest()
         known = True
-        for probe in range(_PROBES):
-            place = int.from_bytes(digest[8 * probe : 8 * probe + 8], "little") % self._bits
+        for probe in _PROBES.unpack(digest):
+            place = probe % self._bits
             byte, bit = place >> 3, 1 << (place & 7)
             if not self._table[byte] & bit:
                 known = False

@@ -9,7 +9,7 @@ from regard.data.readers.arrays import names_vector_file, vectors
 from regard.data.readers.cells import text_cells
 from regard.data.readers.columns import CONDITION, TEXT, Role
 from regard.data.readers.formats import TABLES, check_formats, check_not_empty, detect_format
-from regard.data.readers.lines import line_pieces, lines
+from regard.data.readers.lines import clean_line, line_pieces, lines
 from regard.data.readers.sources import Data, Source, resolve
 from regard.data.readers.summary import Summary
 from regard.data.readers.tables import table_rows
@@ -91,11 +91,11 @@ def _table_lines(
 
 def _whole_lines(source: Source) -> Iterator[LocatedLine]:
     for number, line in lines(source):
-        yield f"{source.name}:{number}", None if line is None else line.strip(), ""
+        yield f"{source.name}:{number}", None if line is None else clean_line(line), ""
 
 
 def _split_lines(source: Source, summary: Summary) -> Iterator[LocatedLine]:
     """Every line; those over the limit are split, and the splits are counted."""
     for number, line, more in line_pieces(source):
         summary.of(source.name).split += more
-        yield f"{source.name}:{number}", line.strip(), ""
+        yield f"{source.name}:{number}", clean_line(line), ""

@@ -1,4 +1,4 @@
-"""Training and validation data, read from files as often as needed or built in."""
+"""Training and validation data, read from files or built in."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,10 +6,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+
 from regard.data import Example, Source, Summary, resolve
 from regard.data.corpus import CHUNK, Corpus, Row, write_rows
 from regard.data.data_report import DataReport, rank_labels
-from regard.data.split import split_by_hash, split_key
+from regard.data.split import key_hash, split_by_hash, split_key
+from regard.data.stored_examples import StoredExamples
 from regard.errors import OptionError, RegardError
 from regard.progress import stage, track
 
@@ -111,9 +114,18 @@ VALID_PROPORTION, MAX_VALID = 0.05, 1000
 
 
 def make_splits(
-    corpus: str, data: FileOptions, read: Read[E], seed: int, *, running_text: bool = False
+    corpus: str,
+    data: FileOptions,
+    read: Read[E],
+    seed: int,
+    *,
+    running_text: bool = False,
+    folder: Path | None = None,
 ) -> Splits[E]:
     """The user's files, or the built-in `corpus`; validation data is held out if none is given.
+
+    Files are read once, wherever their examples can be stored in a temporary file, which is made in
+    `folder` (default: the system's folder for such files).
 
     A sentence that occurs several times in the data falls into one split only. Of running text the
     end is held out, so that both splits stay coherent. The built-in corpus is the same for every
@@ -130,9 +142,9 @@ def make_splits(
             lambda: track(splits.valid, "reading data", unit="examples"),  # type: ignore[arg-type]
             lambda: f"{len(splits.train):,} built-in examples",
         )
-    first = _Reader(read, data, resolve(data.data))
+    first = _Reader(read, data, resolve(data.data), folder)
     if data.valid is not None:
-        second = _Reader(read, data, resolve(data.valid))
+        second = _Reader(read, data, resolve(data.valid), folder)
 
         def summary() -> str:
             validation = f"for validation {second}" if second.summary.files else ""
@@ -147,20 +159,19 @@ def make_splits(
         return Splits(first, second, summary, columns, first.guessed, notes, held_out=False)
     if running_text:
         return _hold_out_end(first)
+    hashes = np.fromiter((key_hash(split_key(example), seed) for example in first()), np.uint64)
     try:
-        split = split_by_hash(
-            (split_key(example) for example in first()),
-            valid=VALID_PROPORTION,
-            most=MAX_VALID,
-            seed=seed,
-        )
+        split = split_by_hash(hashes, valid=VALID_PROPORTION, most=MAX_VALID, seed=seed)
     except RegardError:
         if first.whole:
             first.summary.require()  # which names the files, if there are too few examples
         raise
+    in_valid = hashes < np.uint64(split.valid_below)
+    del hashes
 
     def reader(name: str) -> Callable[[], Iterator[E]]:
-        return lambda: (example for example in first() if split.of(split_key(example)) == name)
+        chosen = in_valid if name == "valid" else ~in_valid
+        return lambda: first.read(chosen, lambda example: split.of(split_key(example)) == name)
 
     return Splits(
         reader("train"),
@@ -191,10 +202,17 @@ def _hold_out_end(text: "_Reader[E]") -> Splits[E]:
 
 
 class _Reader(Generic[E]):
-    """Reads the same sources again at each call, and counts what it reads."""
+    """Reads the same sources again at each call, from where the first reading stored them.
 
-    def __init__(self, read: Read[E], data: Any, sources: Sequence[Source]) -> None:
+    What cannot be stored is read and counted again.
+    """
+
+    def __init__(
+        self, read: Read[E], data: Any, sources: Sequence[Source], folder: Path | None
+    ) -> None:
         self._read, self._data, self._sources = read, data, sources
+        self._folder = folder
+        self._stored: StoredExamples | None = None
         self.summary = Summary()
         self._count: int | None = None
         """Number of examples, once everything was read."""
@@ -202,13 +220,28 @@ class _Reader(Generic[E]):
         """Whether everything was read to the end without an error."""
 
     def __call__(self) -> Iterator[E]:
+        return self.read(None, lambda _: True)
+
+    def read(self, chosen: np.ndarray | None, is_chosen: Callable[[E], bool]) -> Iterator[E]:
+        """The chosen examples: those with True in `chosen` or, if read again, by `is_chosen`."""
+        if self._stored is not None and self._stored.whole:
+            count = self._count if chosen is None else int(chosen.sum())
+            with stage("reading data", count, "examples") as reading:
+                for chunk in self._stored.chunks(chosen):
+                    yield from chunk
+                    reading.advance(len(chunk))
+            return
         self.summary, self.whole = Summary(), False
         examples = self._read(self._data, self._sources, self.summary)
+        stored = StoredExamples(self._folder)
+        if self._count is None:  # else it was tried, in vain
+            examples = stored.store(examples)
         with stage("reading data", self._count, "examples") as reading:
             for example in examples:
-                yield example
+                if is_chosen(example):
+                    yield example
                 reading.advance()
-        self.whole, self._count = True, reading.done
+        self.whole, self._count, self._stored = True, reading.done, stored
 
     def guessed(self) -> str:
         """The files whose columns the user did not choose."""
