@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from regard.data import Pair
+from regard.data.batches import pad
 from regard.data.tokenizers.tokenizer import UNK
 from regard.inference.align.forced_pairs import EncodedSide, encode_pairs, force_pairs
 from regard.inference.run import Run
@@ -28,12 +29,12 @@ def erasure_losses(run: Run, pairs: Sequence[Pair]) -> list[Float[np.ndarray, "t
         erased += [source, *(_without(source, word) for word in range(len(source.words)))]
         repeated += [target] * (1 + len(source.words))
     by_version = [np.zeros(len(target.words)) for target in repeated]
+    memberships = {id(target): target.membership() for target in targets}
     for chosen, output in force_pairs(run.model, erased, repeated):
-        log_probabilities = output.logits.log_softmax(-1)
-        for row, i in enumerate(chosen.tolist()):
-            ids = torch.tensor(repeated[i].ids)
-            own = log_probabilities[row, : len(ids)].gather(1, ids[:, None])[:, 0]
-            by_version[i] = own.double().numpy() @ repeated[i].membership()
+        ids, lengths = pad([np.array(repeated[i].ids, np.int64) for i in chosen])
+        own = _log_probabilities(output.logits[:, : ids.shape[1]], ids).double().numpy()
+        for row, length, i in zip(own, lengths.tolist(), chosen.tolist(), strict=True):
+            by_version[i] = row[:length] @ memberships[id(repeated[i])]
     # the versions of a pair stand one after the other, the whole source first
     all_losses, at = [], 0
     for source, target in zip(sources, targets, strict=True):
@@ -43,6 +44,13 @@ def erasure_losses(run: Run, pairs: Sequence[Pair]) -> list[Float[np.ndarray, "t
         all_losses.append(losses)
         at += 1 + len(source.words)
     return all_losses
+
+
+def _log_probabilities(
+    logits: Float[Tensor, "b t v"], ids: Int[Tensor, "b t"]
+) -> Float[Tensor, "b t"]:
+    """Those of the given tokens alone, without a table of all words."""
+    return logits.gather(-1, ids[..., None])[..., 0] - logits.logsumexp(-1)
 
 
 def _without(source: EncodedSide, word: int) -> EncodedSide:

@@ -32,6 +32,12 @@ def explain(run: Run, text: str, *, erase: str | None = None) -> Trace:
             Attribution(name, target.side_name, row, None if target.whole_output else position)
             for position, row in zip(target.positions, attributions.values, strict=True)
         ]
+    # a pretrained encoder looks at more than what is explained: its looks have a side of their own
+    sides = dict(trace.sides)
+    sides.setdefault(target.side_name, target.side)
     return replace(
-        trace, attributions=tuple(rows), prediction={**trace.prediction, "explained": details}
+        trace,
+        sides=sides,
+        attributions=tuple(rows),
+        prediction={**trace.prediction, "explained": details},
     )

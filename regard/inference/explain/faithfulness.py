@@ -134,10 +134,12 @@ def faithfulness(
             continue
         texts_read, outputs = texts_read + 1, outputs + len(target.positions)
         erase_used = target.erase
-        by_output = [
-            _try_methods(target, i, values, proportions, generator)
+        ranked = [
+            _rank_words(target, i, values, generator)
             for i, values in enumerate(_values_by_method(target))
         ]
+        erased = erase_by(target, [rankings for rankings, _ in ranked], proportions)
+        by_output = list(zip(erased, (agreed for _, agreed in ranked), strict=True))
         for method in by_output[0][0]:
             effects = [effects_of[method] for effects_of, _ in by_output]
             comprehensive.add(method, [effect.comprehensiveness for effect in effects])
@@ -295,14 +297,13 @@ def _values_by_method(target: ExplainTarget) -> list[dict[str, Float[np.ndarray,
     return [{name: rows[i] for name, rows in values.items()} for i in range(len(target.positions))]
 
 
-def _try_methods(
+def _rank_words(
     target: ExplainTarget,
     output: int,
     values: Mapping[str, Float[np.ndarray, "t"]],
-    proportions: Sequence[float],
     generator: np.random.Generator,
-) -> tuple[dict[str, Any], dict[str, float]]:
-    """Erasure by every method and at random, and how well each agrees with attention."""
+) -> tuple[dict[str, list[Int[np.ndarray, "u"]]], dict[str, float]]:
+    """The words ranked by every method and at random, and how well each agrees with attention."""
     words = {name: sum_over_words(target, output, row) for name, row in values.items()}
     count = len(next(iter(words.values())))
     rankings = {name: [rank(sums, generator)] for name, sums in words.items()}
@@ -314,7 +315,7 @@ def _try_methods(
             for name, sums in words.items()
             if name != "attention"
         }
-    return erase_by(target, output, rankings, proportions), agreement
+    return rankings, agreement
 
 
 def rank(values: Float[np.ndarray, "u"], generator: np.random.Generator) -> Int[np.ndarray, "u"]:

@@ -5,7 +5,7 @@ p the probability of what the model chose; each is the mean over several proport
 DeYoung et al., 2020, https://arxiv.org/abs/1911.03429
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -55,29 +55,51 @@ def sum_over_words(
 
 def erase_by(
     target: ExplainTarget,
+    rankings_of_outputs: Sequence[Mapping[str, Sequence[Int[np.ndarray, "u"]]]],
+    proportions: Sequence[float],
+) -> list[dict[str, ErasureEffect]]:
+    """The effect of each method's rankings of the words, for every output.
+
+    Several rankings of one method are averaged. All versions of the text, of all outputs and
+    methods, are read together.
+    """
+    versions: list[np.ndarray] = []
+    outputs: list[int] = []
+    for output, rankings in enumerate(rankings_of_outputs):
+        versions_of_output = list(_versions(target, output, rankings, proportions))
+        versions += versions_of_output
+        outputs += [output] * len(versions_of_output)
+    probabilities = _probabilities(target, np.array(outputs), np.array(versions))
+    all_effects, start = [], 0
+    for rankings in rankings_of_outputs:
+        whole, start = probabilities[start], start + 1
+        effects = {}
+        for method, orders in rankings.items():
+            count = 2 * len(orders) * len(proportions)
+            drops = whole - probabilities[start : start + count].reshape(-1, 2)
+            effects[method] = ErasureEffect(*drops.mean(0).tolist())
+            start += count
+        all_effects.append(effects)
+    return all_effects
+
+
+def _versions(
+    target: ExplainTarget,
     output: int,
     rankings: Mapping[str, Sequence[Int[np.ndarray, "u"]]],
     proportions: Sequence[float],
-) -> dict[str, ErasureEffect]:
-    """The effect of each method's ranking of the words; several rankings are averaged."""
+) -> Iterator[Bool[np.ndarray, "t"]]:
+    """The whole text; then, for every ranking and size, without the top words and these alone."""
     seen = target.visible[output]
     units = np.unique(target.units[seen])
     sizes = [int(np.ceil(proportion * len(units))) for proportion in proportions]
-    # the whole text first; then, for every ranking and size, without the top words and these alone
-    versions: list[np.ndarray] = [np.ones(target.tokens, dtype=bool)]
+    yield np.ones(target.tokens, dtype=bool)
     for orders in rankings.values():
         for order in orders:
             for size in sizes:
                 top = np.isin(target.units, units[order[:size]]) & seen
-                versions += [~top, top | ~seen]
-    probabilities = _probabilities(target, output, np.array(versions))
-    effects, start = {}, 1
-    for method, orders in rankings.items():
-        count = 2 * len(orders) * len(sizes)
-        drops = probabilities[0] - probabilities[start : start + count].reshape(-1, 2)
-        effects[method] = ErasureEffect(*drops.mean(0).tolist())
-        start += count
-    return effects
+                yield ~top
+                yield top | ~seen
 
 
 @torch.no_grad()
@@ -105,18 +127,17 @@ def perturb_attention(
 
 @torch.no_grad()
 def _probabilities(
-    target: ExplainTarget, output: int, versions: Bool[np.ndarray, "n t"]
+    target: ExplainTarget, outputs: Int[np.ndarray, "n"], versions: Bool[np.ndarray, "n t"]
 ) -> Float[np.ndarray, "n"]:
-    """The probability of an output for versions of the text; equal versions are read once."""
-    different, back = np.unique(versions, axis=0, return_inverse=True)
-    kept = torch.from_numpy(different)
-    position = torch.tensor([target.positions[output]])
-    parts = [
-        target.read(batch, position.expand(len(batch)), False)
-        .log_probabilities[:, target.chosen[output]]
-        .exp()
-        for batch in kept.split(target.batch_size)
-    ]
+    """The probability of one output for each version of the text; equal rows are read once."""
+    rows = np.concatenate([outputs[:, None], versions], 1)
+    different, back = np.unique(rows, axis=0, return_inverse=True)
+    which, kept = torch.from_numpy(different[:, 0]), torch.from_numpy(different[:, 1:] > 0)
+    positions, chosen = torch.tensor(target.positions)[which], torch.tensor(target.chosen)[which]
+    parts = []
+    for batch in torch.arange(len(kept)).split(target.batch_size):
+        reading = target.read(kept[batch], positions[batch], False)
+        parts.append(reading.log_probabilities.gather(1, chosen[batch, None])[:, 0].exp())
     probabilities: np.ndarray = torch.cat(parts).double().numpy()[back.ravel()]
     return probabilities
 

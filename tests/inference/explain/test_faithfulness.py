@@ -90,7 +90,7 @@ def test_erasure_is_the_mean_over_proportions_by_hand():
     run = looking_at({"lovely", "dreadful"})
     target = make_target(run, "lovely film plot long so")
     order = np.array([0, 3, 1, 2, 4])
-    found = erase_by(target, 0, {"given": [order]}, [0.2, 0.5])["given"]
+    found = erase_by(target, [{"given": [order]}], [0.2, 0.5])[0]["given"]
 
     def chance(*words):
         weights = np.exp([2.0 * (word == "lovely") for word in words])
@@ -102,6 +102,16 @@ def test_erasure_is_the_mean_over_proportions_by_hand():
     alone = [chance("lovely"), chance("lovely", "film", "long")]
     assert found.comprehensiveness == pytest.approx(whole - np.mean(without), abs=1e-6)
     assert found.sufficiency == pytest.approx(whole - np.mean(alone), abs=1e-6)
+
+
+def test_outputs_together_equal_each_by_itself():
+    target = make_target(looking_at({"lovely"}), "lovely film plot long so")
+    twice = select_outputs(target, [0, 0])
+    rankings = [{"given": [np.array([4, 1, 0, 2, 3])]}, {"given": [np.array([0, 1, 2, 3, 4])]}]
+    together = erase_by(twice, rankings, [0.2, 0.5])
+    for found, ranking in zip(together, rankings, strict=True):
+        (by_itself,) = erase_by(target, [ranking], [0.2, 0.5])
+        assert found["given"] == pytest.approx(by_itself["given"], abs=1e-6)
 
 
 def test_uniform_attention_by_hand():
