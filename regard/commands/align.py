@@ -1,4 +1,4 @@
-"""`regard align`: word alignments of a trained translator, and the error rate of any."""
+"""`regard align`: word alignments of a trained aligner or translator, and the error rate of any."""
 
 import argparse
 import json
@@ -19,18 +19,34 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         help="align the words of sentence pairs, and measure the error rate",
         note=EXIT_CODES,
         examples=(
-            "regard align runs/en-fr --data test.en test.fr",
+            "regard align runs/align --data test.en test.fr --output links.pharaoh",
+            "regard align runs/align --lexicon --output words.tsv",
             "regard align runs/en-fr --both runs/fr-en --data pairs.tsv --gold gold.pharaoh",
         ),
     )
-    align.add_argument("folder", type=Path, nargs="?", help="the folder of a translation run")
+    align.add_argument(
+        "folder", type=Path, nargs="?", help="the folder of an align or translation run"
+    )
     align.add_argument("--data", nargs="+", metavar="FILE", help="pairs: two files, or a table")
     align.add_argument("--source", metavar="NAME", help="column or file extension of the source")
     align.add_argument("--target", metavar="NAME", help="column or file extension of the target")
     align.add_argument("--output", metavar="FILE", help="output file (default: standard output)")
     align.add_argument("--json", action="store_true", help="print word weights as JSON as well")
 
-    two = align.add_argument_group("Two directions")
+    align.add_argument(
+        "--soft",
+        action="store_true",
+        help="print all likely links of an align run with their weights, as in 0-1:0.93, to guide "
+        "a translator by `--alignments`",
+    )
+    align.add_argument(
+        "--lexicon",
+        action="store_true",
+        help="print the pairs of words that an align run has learned instead: source, target, and "
+        "the probability of each given the other",
+    )
+
+    two = align.add_argument_group("Two directions, in translation runs")
     two.add_argument("--both", type=Path, metavar="RUN", help="a run of the opposite direction")
     two.add_argument(
         "--symmetrize",
@@ -39,7 +55,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         "grow-diag-final-and)",
     )
 
-    where = align.add_argument_group("Attention")
+    where = align.add_argument_group("Attention, in translation runs")
     where.add_argument(
         "--layer", default="auto", metavar="N", help="auto, or a layer, counted from 0"
     )
@@ -53,18 +69,10 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         help="which row aligns a target word: the one that predicts it (0) or has read it (1) "
         "(default: auto)",
     )
-    where.add_argument("--dev", nargs="+", metavar="FILE", help="pairs for choosing the head")
-    where.add_argument("--dev-gold", metavar="FILE", help="gold links of the --dev pairs")
     where.add_argument(
         "--extract",
         choices=("argmax", "mutual", "cover", "above"),
         help="how links are extracted from weights (default: cover; argmax with --both)",
-    )
-    where.add_argument(
-        "--threshold",
-        type=number,
-        default=0.1,
-        help="minimum weight of links for cover and above (default: 0.1)",
     )
     where.add_argument(
         "--erasure",
@@ -74,6 +82,18 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         help="weight of erasure relative to attention: the probability that target words lose "
         "without a source word; slower, often better (default: 0)",
     )
+
+    choice = align.add_argument_group("Choice of links")
+    choice.add_argument(
+        "--threshold",
+        type=number,
+        help="minimum weight of links, for cover and above in translation runs (default: 0.1; in "
+        "align runs, the one chosen in training)",
+    )
+    choice.add_argument(
+        "--dev", nargs="+", metavar="FILE", help="pairs for choosing the head, or the threshold"
+    )
+    choice.add_argument("--dev-gold", metavar="FILE", help="gold links of the --dev pairs")
 
     gold = align.add_argument_group("Evaluation")
     gold.add_argument("--gold", metavar="FILE", help="gold links, Pharaoh or NAACL; prints AER")
@@ -105,6 +125,11 @@ def _align(chosen: argparse.Namespace) -> int:
     from regard.inference.align.read_pairs import read_every_pair
 
     run = load_run(chosen.folder)
+    if run.spec.aligner is not None:
+        return _align_directly(chosen, run)
+    for name in ("lexicon", "soft"):
+        if getattr(chosen, name):
+            raise RegardError(f"{chosen.folder}: --{name} does not apply to {run.name} runs")
     attention_sizes(run)  # refuses a run that cannot align
     both = None
     if chosen.both is not None:
@@ -129,7 +154,7 @@ def _align(chosen: argparse.Namespace) -> int:
         both=None if both is None or other is None else (both, other),
         symmetrize=chosen.symmetrize or "grow-diag-final-and",
         extract=chosen.extract or ("cover" if both is None else "argmax"),
-        threshold=chosen.threshold,
+        threshold=0.1 if chosen.threshold is None else chosen.threshold,
         erasure=chosen.erasure,
     ):
         lines.append(_record(one) if chosen.json else str(one))
@@ -139,6 +164,47 @@ def _align(chosen: argparse.Namespace) -> int:
     if gold is not None:
         _print_scores(_scores(links, gold), sys.stderr, False)
     return report_truncated(truncated)
+
+
+def _align_directly(chosen: argparse.Namespace, run: Any) -> int:
+    """Alignments, or the lexicon, of a run whose model is an aligner."""
+    from regard.inference.align.read_pairs import read_every_pair
+    from regard.inference.align.trained_aligner import (
+        align_directly,
+        choose_threshold,
+        soft_links,
+        word_aligner,
+    )
+
+    attention = {"layer": "auto", "head": "auto", "shift": "auto", "erasure": 0.0}
+    for name in ("both", "symmetrize", "extract", *attention):
+        if getattr(chosen, name) != attention.get(name):
+            raise RegardError(f"--{name} does not apply to {run.name} runs")
+    if chosen.lexicon:
+        entries = word_aligner(run).lexicon(run.task, run.model)
+        _write(chosen, [f"{s}\t{t}\t{p:.4g}\t{q:.4g}" for s, t, p, q in entries])
+        return 0
+    pairs = read_every_pair(run, chosen.data, chosen.source, chosen.target)
+    if chosen.soft:
+        if chosen.gold is not None:
+            raise RegardError("--gold does not apply to --soft")
+        _write(chosen, list(soft_links(run, pairs)))
+        return 0
+    gold = None
+    if chosen.gold is not None:
+        gold = _gold(chosen.gold, pairs, chosen.indexed_from, chosen.reverse_gold)
+    threshold = chosen.threshold
+    if chosen.dev is not None and threshold is None:
+        dev = read_every_pair(run, chosen.dev, chosen.source, chosen.target)
+        dev_gold = _gold(chosen.dev_gold, dev, chosen.indexed_from, chosen.reverse_gold)
+        threshold = choose_threshold(run, dev, dev_gold)
+    least = word_aligner(run).threshold(run.model) if threshold is None else threshold
+    chosen.display.line(f"{chosen.folder}: links of weight {least:.2g} or more")
+    found = list(align_directly(run, pairs, threshold))
+    _write(chosen, [_record(one) if chosen.json else str(one) for one in found])
+    if gold is not None:
+        _print_scores(_scores([one.links for one in found], gold), sys.stderr, False)
+    return 0
 
 
 def _check(chosen: argparse.Namespace) -> None:
@@ -151,6 +217,11 @@ def _check(chosen: argparse.Namespace) -> None:
         if chosen.folder is not None:
             raise RegardError("--hypothesis evaluates a file of links: leave out the run")
         return
+    if chosen.lexicon and chosen.folder is not None:
+        for name in ("data", "gold"):
+            if getattr(chosen, name) is not None:
+                raise RegardError(f"--{name} does not apply to --lexicon")
+        return
     if chosen.folder is None or chosen.data is None:
         raise RegardError("align: expected a run and --data, or --hypothesis and --gold")
     if chosen.symmetrize is not None and chosen.both is None:
@@ -158,7 +229,7 @@ def _check(chosen: argparse.Namespace) -> None:
     if (chosen.dev is None) != (chosen.dev_gold is None):
         raise RegardError("--dev and --dev-gold: expected both, or neither")
     for name in ("erasure", "threshold"):
-        if not getattr(chosen, name) >= 0:
+        if getattr(chosen, name) is not None and not getattr(chosen, name) >= 0:
             raise RegardError(f"--{name} {getattr(chosen, name)}: expected 0 or more")
     for name in ("layer", "head"):
         value = getattr(chosen, name)

@@ -22,6 +22,7 @@ Link = tuple[int, int]
 """A source position and a target position, from 0."""
 
 _PHARAOH = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
+_WEIGHTED = re.compile(r"(\d+)-(\d+)(?::(\d*\.?\d+(?:e-?\d+)?))?", re.ASCII)
 
 
 class GoldLinks(NamedTuple):
@@ -51,6 +52,22 @@ def parse_pharaoh(line: str, first: int = 0) -> GoldLinks:
             raise ValueError(f"link {column} is {link!r}: words are counted from {first}")
         (sure if kind == "-" else possible).add((source, target))
     return GoldLinks(frozenset(sure), frozenset(sure | possible))
+
+
+def parse_weighted_pharaoh(line: str) -> dict[Link, float]:
+    """One line of links with their weights, `i-j:0.93`; a link without a weight has 1.
+
+    >>> parse_weighted_pharaoh("0-0 2-1:0.25")
+    {(0, 0): 1.0, (2, 1): 0.25}
+    """
+    links: dict[Link, float] = {}
+    for column, link in enumerate(line.split(), 1):
+        parts = _WEIGHTED.fullmatch(link)
+        weight = 1.0 if parts is None or parts[3] is None else float(parts[3])
+        if parts is None or weight > 1:
+            raise ValueError(f"link {column} is {link!r}: expected i-j, or i-j:w with w up to 1")
+        links[int(parts[1]), int(parts[2])] = weight
+    return links
 
 
 def alignment_metrics(

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from regard.data import Pair, Summary, read_pairs, resolve
-from regard.data.readers.lines import lines
+from regard.data import Pair
 from regard.data.readers.sources import Data
-from regard.errors import RegardError
 from regard.inference.run import Run
 from regard.metrics import GoldLinks
-from regard.metrics.gold import Gold, parse_links
+from regard.metrics.gold import Gold
+from regard.tasks.shared.pairs_by_line import read_link_file, read_pairs_by_line
 
 
 def read_every_pair(
@@ -20,26 +19,12 @@ def read_every_pair(
     """
     if run is not None and source is None and target is None:
         source, target = run.data.source, run.data.target
-    summary = Summary()
-    pairs: list[Pair] = []
-    for pair in read_pairs(data, source, target, summary):
-        pairs += [Pair("", "")] * (summary.total.read - 1 - len(pairs))  # lines without a pair
-        pairs.append(pair)
-    for name, counts in summary.files.items():
-        if counts.long:
-            raise RegardError(f"{name}: {counts.long} pairs of lines over 1 MiB: shorten them")
-    return pairs + [Pair("", "")] * (summary.total.read - len(pairs))
+    return read_pairs_by_line(data, source, target)
 
 
 def read_links(path: str) -> Gold:
     """The links of a file, one set per pair, as they stand there."""
-    rows: list[str] = []
-    for source in resolve(path):
-        for number, text in lines(source):
-            if text is None:
-                raise RegardError(f"{source.name}:{number}: the line is too long for links")
-            rows.append(text)
-    return parse_links(rows, path)
+    return read_link_file(path)
 
 
 def reverse_pairs(pairs: Sequence[Pair]) -> list[Pair]:

@@ -33,10 +33,12 @@ def explain_translation(
     target = torch.tensor([BOS, *best.tokens])[:-1]
 
     def read(kept: Tensor, positions: Tensor, need_weights: bool) -> Reading:
-        forced = target.expand(len(kept), -1)
-        output = network(*erase_tokens(ids, kept, erase), forced, need_weights=need_weights)
-        logits = output.logits[torch.arange(len(kept)), positions]
-        return Reading(logits.log_softmax(-1), output.weights)
+        # words after the last explained one change nothing, but their attention may be wanted
+        steps = len(target) if need_weights else int(positions.max()) + 1
+        forced = target[:steps].expand(len(kept), -1)
+        versions = erase_tokens(ids, kept, erase)
+        output = network(*versions, forced, need_weights=need_weights, at=positions)
+        return Reading(output.logits.log_softmax(-1), output.weights)
 
     side = text_side(text, encoded.offsets[: len(ids)])
     output, spans = decode_with_spans(task.target, best.output)

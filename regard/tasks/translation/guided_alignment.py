@@ -16,9 +16,12 @@ from regard.data import AlignedPair, Pair, Summary, resolve
 from regard.data.readers.lines import lines
 from regard.data.tokenizers.tokenizer import Encoded
 from regard.errors import OptionError, RegardError
-from regard.metrics.alignment import GoldLinks, Link, parse_pharaoh
+from regard.metrics.alignment import Link, parse_weighted_pharaoh
 from regard.models import TranslatorConfig
 from regard.tasks.shared.word_attention import AttentionPlace, tokens_of_words
+
+WEIGHT_UNIT = 10_000
+"""Weights are stored as integers, in these parts."""
 
 
 def guided_place(config: TranslatorConfig, layer: int | None, head: int) -> AttentionPlace:
@@ -51,13 +54,22 @@ def guided_alignment_loss(
 
 
 def alignment_targets(
-    flat: Sequence[np.ndarray], rows: int, keys: int, shift: int
+    flat: Sequence[np.ndarray],
+    rows: int,
+    keys: int,
+    shift: int,
+    weights: Sequence[np.ndarray] | None = None,
 ) -> Float[Tensor, "b t k"]:
-    """Attention spread evenly over the tokens that a row is linked to; zeros without links."""
+    """Attention spread evenly over the tokens that a row is linked to; zeros without links.
+
+    With `weights` of the links, as `token_weights` has them, it is spread by weight. A row whose
+    weights sum to less than 1 keeps that sum: the rest is the probability of no counterpart, and
+    such a row counts less in the loss.
+    """
     targets = np.zeros((len(flat), rows, keys), dtype=np.float32)
-    for matrix, links in zip(targets, flat, strict=True):
+    for i, (matrix, links) in enumerate(zip(targets, flat, strict=True)):
         source, target = np.reshape(links, (-1, 2)).T
-        matrix[target + shift, source] = 1
+        matrix[target + shift, source] = 1 if weights is None else weights[i] / WEIGHT_UNIT
     return torch.from_numpy(targets / np.maximum(targets.sum(-1, keepdims=True), 1))
 
 
@@ -77,8 +89,27 @@ def _spread(
                 yield from (k, q)
 
 
+def token_weights(pair: Pair, source: Encoded, target: Encoded) -> np.ndarray:
+    """The weights of `token_links`, in units of `WEIGHT_UNIT`.
+
+    The weight of a soft link is shared by the tokens of its source word; all tokens of certain
+    links have the same weight.
+    """
+    links = pair.links if isinstance(pair, AlignedPair) else ()
+    given = pair.weights if isinstance(pair, AlignedPair) else ()
+    sides = tokens_of_words(pair.source, source), tokens_of_words(pair.target, target)
+    values: list[int] = []
+    for (s, t), weight in sorted(zip(links, given or [1.0] * len(links), strict=True)):
+        sharing = len(sides[0][s]) if given else 1
+        count = len(sides[0][s]) * len(sides[1][t])
+        values += [round(weight / max(1, sharing) * WEIGHT_UNIT)] * count
+    return np.array(values, np.int32)
+
+
 def with_links(pairs: Iterator[Pair], summary: Summary, path: str) -> Iterator[AlignedPair]:
     """Pairs as they are read, each with the links of its line in a Pharaoh file that counts from 0.
+
+    Links may have weights (`0-1:0.93`), such as `regard align --soft` writes.
 
     The summary of the reader counts every line, also those that it leaves out: it says which line
     of links belongs to a pair.
@@ -87,7 +118,10 @@ def with_links(pairs: Iterator[Pair], summary: Summary, path: str) -> Iterator[A
     for pair in pairs:
         line = links.line(summary.total.read)
         if line is not None:
-            yield AlignedPair(pair.source, pair.target, pair.where, _checked_links(pair, *line))
+            linked = _checked_links(pair, *line)
+            soft = any(weight < 1 for weight in linked.values())
+            weights = tuple(linked.values()) if soft else ()
+            yield AlignedPair(pair.source, pair.target, pair.where, tuple(linked), weights)
     read, lines_of_links = summary.total.read, links.count()
     if read != lines_of_links:
         raise RegardError(
@@ -103,7 +137,7 @@ class _LinkFile:
         self._rest = ((f"{s.name}:{n}", text) for s in resolve(path) for n, text in lines(s))
         self._taken = 0
 
-    def line(self, number: int) -> tuple[str, GoldLinks] | None:
+    def line(self, number: int) -> tuple[str, dict[Link, float]] | None:
         """The line of that number, from 1; None if there are fewer."""
         line = None
         while self._taken < number and (line := next(self._rest, None)) is not None:
@@ -112,7 +146,7 @@ class _LinkFile:
             return None
         where, text = line
         try:
-            return where, parse_pharaoh(text or "")
+            return where, parse_weighted_pharaoh(text or "")
         except ValueError as error:
             raise RegardError(f"{where}: {error}") from error
 
@@ -121,13 +155,13 @@ class _LinkFile:
         return self._taken + sum(1 for _ in self._rest)
 
 
-def _checked_links(pair: Pair, where: str, links: GoldLinks) -> tuple[Link, ...]:
+def _checked_links(pair: Pair, where: str, links: dict[Link, float]) -> dict[Link, float]:
     sides = {"source": len(pair.source.split()), "target": len(pair.target.split())}
-    for link in links.sure:
+    for link in links:
         for (side, words), index in zip(sides.items(), link, strict=True):
             if index >= words:
                 raise RegardError(
                     f"{where}: link {link[0]}-{link[1]}: the {side} sentence has {words} words, "
                     "counted from 0"
                 )
-    return tuple(sorted(links.sure))
+    return dict(sorted(links.items()))

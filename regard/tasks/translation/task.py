@@ -38,6 +38,7 @@ from regard.tasks.translation.guided_alignment import (
     guided_alignment_loss,
     guided_place,
     token_links,
+    token_weights,
     with_links,
 )
 from regard.tasks.translation.task_options import (
@@ -90,7 +91,12 @@ class Translation:
         if self.guided is None:
             return Batch(*sides)
         steps, keys = sides[2].shape[1] - 1, sides[0].shape[1]
-        return Batch(*sides, alignment_targets(rows["links"], steps, keys, self.guided.shift))
+        return Batch(
+            *sides,
+            alignment_targets(
+                rows["links"], steps, keys, self.guided.shift, rows.get("link_weights")
+            ),
+        )
 
     def count(self, batch: Batch) -> int:
         """The number of target tokens, including the end."""
@@ -198,7 +204,7 @@ def prepare(data: TranslationData, folder: Path, seed: int) -> DataReport:
     """Read the pairs, train the tokenizers, write the corpora; what was understood."""
     guided = data.alignments is not None and data.data is not None
     reader = _reader_with_links(data) if guided else read
-    splits: Splits[Pair] = make_splits("english_french", data, reader, seed)
+    splits: Splits[Pair] = make_splits("english_french", data, reader, seed, folder=folder)
     next(splits.train(), None)  # which reads the header
     if guessed := splits.guessed():
         options = ("source", "target")
@@ -280,10 +286,14 @@ def _rows(
         texts = [pair.source for pair in chunk], [pair.target for pair in chunk]
         ids = source.ids(texts[0]), target.ids(texts[1])
         links: Iterable[np.ndarray | None] = repeat(None, len(chunk))
+        weights: Iterable[np.ndarray | None] = repeat(None, len(chunk))
         if guided:
             encoded = source.encode_batch(texts[0]), target.encode_batch(texts[1])
             links = map(token_links, chunk, *encoded)
-        for pair, source_row, target_row, linked in zip(chunk, *ids, links, strict=True):
+            weights = map(token_weights, chunk, *encoded)
+        for pair, source_row, target_row, linked, weighted in zip(
+            chunk, *ids, links, weights, strict=True
+        ):
             if max(len(source_row), len(target_row)) > max_tokens:
                 too_long[0] += 1
                 continue
@@ -292,7 +302,7 @@ def _rows(
                 "target": target_row,
                 "source_text": pair.source,
                 "target_text": pair.target,
-            } | ({} if linked is None else {"links": linked})
+            } | ({} if linked is None else {"links": linked, "link_weights": weighted})
 
 
 def _with_start_and_end(ids: np.ndarray) -> np.ndarray:

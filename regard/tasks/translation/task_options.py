@@ -29,7 +29,7 @@ class TranslationData:
     """Column or file extension of the source language."""
     target: str | None = None
     """Column or file extension of the target language."""
-    tokenizer: Literal["word", "bpe", "unigram", "character", "bytes"] = "bpe"
+    tokenizer: Literal["word", "whitespace", "bpe", "unigram", "character", "bytes"] = "bpe"
     """Kind of tokens."""
     vocabulary: Annotated[int | None, between(1, 10**7)] = None
     """Maximum vocabulary size of each side (default: 6 · √words of the side, from 1,000 to 16,000;
@@ -40,7 +40,8 @@ class TranslationData:
     """Longer sentences are skipped in training and truncated in prediction, with a report."""
 
     alignments: str | None = None
-    """Word alignments of the data in Pharaoh format, one line per pair, to guide the attention."""
+    """Word alignments of the data in Pharaoh format, one line per pair, to guide the attention;
+    links may have weights, as from `regard align --soft`."""
     align_loss: Annotated[float, between(0, 1000)] = 0.1
     """Weight of the alignment loss."""
     align_layer: int | None = None
