@@ -66,6 +66,7 @@ class MultiHead(nn.Module):
         score: str | Score = "scaled_dot",
         normalize: str | Normalizer = "softmax",
         positions: str = "none",
+        rotary_base: float = 10000.0,
         dropout: float = 0.0,
         bias: bool = True,
         max_keys: int = 512,
@@ -84,6 +85,7 @@ class MultiHead(nn.Module):
             normalize: any normalizer.
             positions: "rotary" turns queries and keys, "linear" biases the scores by distance;
                 the last query stands at the last key.
+            rotary_base: base of the frequencies of "rotary".
             dropout: share of the weights dropped in training.
             bias: whether the projections have one.
             max_keys: the longest sequence for the score "location".
@@ -111,6 +113,7 @@ class MultiHead(nn.Module):
                 f"a width of {width}): give an even head_size"
             )
         self.heads, self.key_heads, self.positions = heads, key_heads, positions
+        self.rotary_base = rotary_base
         self.normalize, self.dropout = normalizers.normalizer_by_name(normalize), dropout
         self.query = nn.Linear(width, heads * size, bias)
         self.key = nn.Linear(key_width, key_heads * size, bias)
@@ -154,7 +157,7 @@ class MultiHead(nn.Module):
         new_key = _heads("key", key, self.key, self.key_heads)
         new_value = _heads("value", key if value is None else value, self.value, self.key_heads)
         if self.positions == "rotary":
-            new_key = rotate(new_key, offset=seen)
+            new_key = rotate(new_key, offset=seen, base=self.rotary_base)
         if cache is None:
             return Cache(new_key, new_value)
         return Cache(torch.cat([cache.key, new_key], -2), torch.cat([cache.value, new_value], -2))
@@ -171,7 +174,7 @@ class MultiHead(nn.Module):
         queries, keys = query.shape[-2], cache.key.shape[-2]
         heads = _heads("query", query, self.query, self.heads)
         if self.positions == "rotary":
-            heads = rotate(heads, offset=keys - queries)
+            heads = rotate(heads, offset=keys - queries, base=self.rotary_base)
         bias = None
         if self.positions == "linear":
             bias = linear_bias(self.heads, queries, keys, dtype=heads.dtype, device=heads.device)

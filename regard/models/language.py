@@ -1,5 +1,7 @@
 """Language models: the next word from the words before, recurrent or transformer."""
 
+from typing import ClassVar
+
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -27,6 +29,11 @@ class LanguageModel(nn.Module):
     Weights are called past where a recurrent model attends to past states (its keys are the states
     kept from earlier calls, then those of this one), and decoder.0.self and so on otherwise.
     """
+
+    start_token: ClassVar[int] = 3
+    """What every text begins with: `<eos>`, which stands between texts."""
+    positions: ClassVar[int | None] = None
+    """Number of words that it can read from a start; None for any number."""
 
     def __init__(
         self,

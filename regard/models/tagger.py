@@ -108,37 +108,62 @@ class Tagger(nn.Module):
         lengths: Int[Tensor, "b"],
         smoothing: float = 0.0,
     ) -> Float[Tensor, ""]:
-        """Negative log-likelihood of the tags, per word.
-
-        Smoothing s makes it (1 − s) · −log p(tags) + s · −mean log softmax(logits). Without a CRF,
-        this is label smoothing; with a CRF, which cannot smooth whole sentences in this way, the
-        second part smooths its emissions.
-        """
-        words = lengths.sum().clamp(min=1)
-        real = real_positions(tags.shape[1], lengths)
-        if self.crf is not None:
-            loss: Tensor = -self.crf(logits, tags, lengths).sum()
-        else:
-            loss = nn.functional.cross_entropy(logits[real], tags[real], reduction="sum")
-        if smoothing:
-            spread = -logits[real].log_softmax(-1).mean(-1).sum()
-            loss = (1 - smoothing) * loss + smoothing * spread
-        return loss / words
+        """Negative log-likelihood of the tags, per word."""
+        return tag_loss(self.crf, logits, tags, lengths, smoothing)
 
     def decode(self, logits: Float[Tensor, "b t l"], lengths: Int[Tensor, "b"]) -> list[list[int]]:
         """The best labels of each sentence."""
-        if self.crf is not None:
-            return self.crf.decode(logits, lengths).tags
-        best = logits.argmax(-1).tolist()
-        return [row[:n] for row, n in zip(best, lengths.tolist(), strict=True)]
+        return decode_tags(self.crf, logits, lengths)
 
     def probabilities(
         self, logits: Float[Tensor, "b t l"], lengths: Int[Tensor, "b"]
     ) -> Float[Tensor, "b t l"]:
         """p(label) of each word: the marginals of the CRF, or the softmax without one."""
-        if self.crf is not None:
-            return self.crf.marginals(logits, lengths)
-        return logits.softmax(-1)
+        return tag_probabilities(self.crf, logits, lengths)
+
+
+def tag_loss(
+    crf: CRF | None,
+    logits: Float[Tensor, "b t l"],
+    tags: Int[Tensor, "b t"],
+    lengths: Int[Tensor, "b"],
+    smoothing: float = 0.0,
+) -> Float[Tensor, ""]:
+    """Negative log-likelihood of the tags, per word.
+
+    Smoothing s makes it (1 − s) · −log p(tags) + s · −mean log softmax(logits). Without a CRF,
+    this is label smoothing; with a CRF, which cannot smooth whole sentences in this way, the
+    second part smooths its emissions.
+    """
+    words = lengths.sum().clamp(min=1)
+    real = real_positions(tags.shape[1], lengths)
+    if crf is not None:
+        loss: Tensor = -crf(logits, tags, lengths).sum()
+    else:
+        loss = nn.functional.cross_entropy(logits[real], tags[real], reduction="sum")
+    if smoothing:
+        spread = -logits[real].log_softmax(-1).mean(-1).sum()
+        loss = (1 - smoothing) * loss + smoothing * spread
+    return loss / words
+
+
+def decode_tags(
+    crf: CRF | None, logits: Float[Tensor, "b t l"], lengths: Int[Tensor, "b"]
+) -> list[list[int]]:
+    """The best labels of each sentence: together with a CRF, each by itself without one."""
+    if crf is not None:
+        return crf.decode(logits, lengths).tags
+    best = logits.argmax(-1).tolist()
+    return [row[:n] for row, n in zip(best, lengths.tolist(), strict=True)]
+
+
+def tag_probabilities(
+    crf: CRF | None, logits: Float[Tensor, "b t l"], lengths: Int[Tensor, "b"]
+) -> Float[Tensor, "b t l"]:
+    """p(label) of each word: the marginals of the CRF, or the softmax without one."""
+    if crf is not None:
+        return crf.marginals(logits, lengths)
+    return logits.softmax(-1)
 
 
 def _layer_options(config: TaggerConfig, score: Score | None) -> LayerOptions:

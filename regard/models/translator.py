@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -78,17 +79,19 @@ class Translator(nn.Module):
         target_lengths: Int[Tensor, "b"] | None = None,
         *,
         need_weights: bool = False,
+        at: Int[Tensor, "b"] | None = None,
     ) -> Output:
         """Logits of each next word, given the words before it; `target` begins with the start.
 
         Without `target_lengths` the logits are the same, but padding counts in the balance of
-        experts.
+        experts. With `at`, only the word after that position of each target gets logits, [b, v].
         """
         context = self.encode(source, source_lengths, need_weights=need_weights)
         vectors = self.target(target)
         decoded = self.decoder(vectors, context, target_lengths, need_weights=need_weights)
+        states = decoded.states
         return Output(
-            self.words(decoded.states),
+            self.words(states if at is None else states[torch.arange(len(states)), at]),
             context.weights | decoded.weights,
             sum_losses([context.balance, decoded.balance]),
         )

@@ -187,3 +187,23 @@ def test_the_default_is_luongs_with_input_feeding() -> None:
     assert isinstance(step, LuongStep)
     assert step.input_feeding
     assert not translator(order="bahdanau").decoder.one.input_feeding
+
+
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_logits_at_one_position_of_each_target(name: str) -> None:
+    model, batch = translator(**TRANSLATORS[name]).double().eval(), inputs()
+    source = batch["source"], batch["lengths"]
+    everywhere = model(*source, batch["target"]).logits
+    at = torch.arange(len(everywhere)) % (TARGET - 1)
+    one = model(*source, batch["target"][:, : int(at.max()) + 1], at=at).logits
+    rows = torch.arange(len(at))
+    torch.testing.assert_close(one, everywhere[rows, at])
+    weights = list(model.parameters())
+    for ours, theirs in zip(
+        torch.autograd.grad(one.square().sum(), weights, allow_unused=True),
+        torch.autograd.grad(everywhere[rows, at].square().sum(), weights, allow_unused=True),
+        strict=True,
+    ):
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            torch.testing.assert_close(ours, theirs)

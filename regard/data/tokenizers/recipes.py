@@ -1,8 +1,9 @@
-"""The five tokenizers, built with the `tokenizers` package: how each splits and rejoins text.
+"""The six tokenizers, built with the `tokenizers` package: how each splits and rejoins text.
 
 `bpe` merges frequent pairs of bytes (Sennrich et al. 2016, https://arxiv.org/abs/1508.07909, over
 bytes as Radford et al. 2019); `unigram` keeps the pieces that make the text most probable (Kudo
-2018, https://arxiv.org/abs/1804.10959); `word`, `character` and `bytes` are what they say. Bytes
+2018, https://arxiv.org/abs/1804.10959); `word`, `character` and `bytes` are what they say;
+`whitespace` takes words as they stand between blanks, for text that comes tokenized. Bytes
 carry any text and give it back exactly; words and characters that training never saw are `<unk>`.
 """
 
@@ -22,7 +23,11 @@ SPECIAL = ("<pad>", "<unk>", "<bos>", "<eos>")
 PAD, UNK, BOS, EOS = range(4)
 NEVER_GENERATED = (PAD, BOS)
 """Tokens that no model generates, however probable: they stand for no text."""
-TOKENIZERS = ("bpe", "unigram", "word", "character", "bytes")
+TOKENIZERS = ("bpe", "unigram", "word", "whitespace", "character", "bytes")
+WORD_LEVEL = ("word", "whitespace")
+"""Tokenizers with one token per word, which keep given words whole."""
+IMPORTED = {"WordPiece": "wordpiece", "BPE": "imported_bpe", "Unigram": "imported_unigram"}
+"""Kinds of tokenizers of pretrained models, by their models."""
 GLUE = "\uffed"
 """Marks where two words touch without a space, on the side of the punctuation."""
 
@@ -65,6 +70,10 @@ def build_tokenizer(kind: str, model: models.Model, lowercase: bool) -> Tokenize
     if kind == "word":
         tokenizer.normalizer = normalizers.Sequence([*first, *_glue()])
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    elif kind == "whitespace":
+        tokenizer.normalizer = normalizers.Sequence([*first, _hide_special_tokens()])
+        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        tokenizer.decoder = decoders.WordPiece(prefix=GLUE, cleanup=False)
     elif kind == "character":
         tokenizer.normalizer = normalizers.Sequence(first)
         tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
@@ -96,12 +105,25 @@ def recognize(tokenizer: Tokenizer) -> tuple[str, bool]:
     return recipe_of(json.loads(tokenizer.to_str()))
 
 
+def is_imported(state: Any) -> bool:
+    """Whether a file holds the tokenizer of a pretrained model, as `import_tokenizer` writes it."""
+    try:
+        (first,) = state["normalizer"]["normalizers"]
+        return bool(first["type"] == "Sequence")
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
 def recipe_of(state: Mapping[str, Any]) -> tuple[str, bool]:
     """Which of the `TOKENIZERS` a file holds, and whether it lower-cases."""
+    if is_imported(state):
+        return IMPORTED[state["model"]["type"]], False
     steps = [step["type"] for step in state["normalizer"]["normalizers"]]
     if state["model"]["type"] == "WordLevel":
         splitter = state["pre_tokenizer"]["type"]
-        kind = "word" if splitter == "WhitespaceSplit" else "character"
+        # the glue of `word` has several replacements, `whitespace` one
+        separated = "whitespace" if steps.count("Replace") == 1 else "word"
+        kind = separated if splitter == "WhitespaceSplit" else "character"
     elif state["model"]["type"] == "Unigram":
         kind = "unigram"
     else:
@@ -126,7 +148,7 @@ def train_tokenizer(
     if kind == "bytes":
         vocabulary = {token: i for i, token in enumerate([*SPECIAL, *alphabet])}
         return build_tokenizer(kind, models.BPE(vocabulary, []), lowercase), len(vocabulary)
-    if kind in ("word", "character"):
+    if kind in (*WORD_LEVEL, "character"):
         empty = build_tokenizer(kind, models.WordLevel(), lowercase)
         counts = _count(empty, kind, lowercase, _check_not_blank(texts))
         ranked = sorted(counts, key=lambda token: (-counts[token], token))
@@ -156,6 +178,12 @@ def train_tokenizer(
         tokenizer.train_from_iterator(given if kind == "bpe" else _limit_long_runs(given), trainer)
     tokenizer = _make_deterministic(tokenizer)
     return tokenizer, tokenizer.get_vocab_size()
+
+
+def _hide_special_tokens() -> normalizers.Normalizer:
+    """A text that spells a special token gets the unknown word, as corpora mean with `<unk>`."""
+    spelled = "|".join(special.strip("<>") for special in SPECIAL)
+    return normalizers.Replace(Regex(rf"(?<!\S)<(?:{spelled})>(?!\S)"), SPECIAL[UNK])
 
 
 def _glue() -> list[normalizers.Normalizer]:

@@ -14,10 +14,12 @@ from regard.data.tokenizers.recipes import (
     BOS,
     EOS,
     GLUE,
+    IMPORTED,
     NEVER_GENERATED,
     PAD,
     SPECIAL,
     UNK,
+    WORD_LEVEL,
     recognize,
     text_normalizer,
     train_tokenizer,
@@ -104,8 +106,11 @@ class Tokenizer:
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The numbers alone of several texts: the fast way, for training."""
-        encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [e.ids for e in encodings]
+        # Sentences with several translations stand one after the other in many corpora.
+        distinct = dict.fromkeys(texts)
+        encodings = self._inner.encode_batch_fast(list(distinct), add_special_tokens=False)
+        known = {text: self._plain(e.ids) for text, e in zip(distinct, encodings, strict=True)}
+        return [list(known[text]) for text in texts]
 
     def encode_words(self, words: Sequence[str]) -> Encoded:
         """The tokens of a sentence given in words: at least one per word, with its number."""
@@ -113,7 +118,7 @@ class Tokenizer:
 
     def encode_words_batch(self, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
         """The tokens of several sentences given in words."""
-        if self.kind == "word":
+        if self.kind in WORD_LEVEL:
             return [self._whole_words(words) for words in sentences]
         given = [list(words) for words in sentences]
         encodings = self._inner.encode_batch(given, is_pretokenized=True, add_special_tokens=False)
@@ -131,10 +136,14 @@ class Tokenizer:
     def vocabulary(self) -> list[str]:
         """Every token in order, as text; half characters are shown as U+FFFD."""
         names = sorted(self._vocabulary, key=self._vocabulary.__getitem__)
-        if self.kind == "word":
+        if self.kind in WORD_LEVEL:
             return [*SPECIAL, *(name.strip(GLUE) for name in names[len(SPECIAL) :])]
         if self.kind == "character":
             return names
+        if self.kind in ("wordpiece", "imported_unigram"):
+            return [*SPECIAL, *(name.replace("▁", " ") for name in names[len(SPECIAL) :])]
+        if self.kind == "imported_bpe" and "ByteLevel" not in str(self._inner.decoder):
+            return [*SPECIAL, *(name.replace("▁", " ") for name in names[len(SPECIAL) :])]
         byte = tokenizers.decoders.ByteLevel()
         return [*SPECIAL, *(byte.decode([name]) for name in names[len(SPECIAL) :])]
 
@@ -154,7 +163,18 @@ class Tokenizer:
 
     def _encoded(self, text: str, encoding: Any) -> Encoded:
         offsets = self._trimmed(text, encoding.offsets)
-        return Encoded(encoding.ids, offsets, [text[a:b] for a, b in offsets], [])
+        ids = self._plain(encoding.ids)
+        return Encoded(ids, offsets, [text[a:b] for a, b in offsets], [])
+
+    def _plain(self, ids: list[int]) -> list[int]:
+        """The tokens of a text, of which none is special but `<unk>`.
+
+        A text that spells a special token cannot become it in a tokenizer of Regard; in one of a
+        pretrained model it can.
+        """
+        if self.kind not in IMPORTED.values() or not {PAD, BOS, EOS}.intersection(ids):
+            return ids
+        return [UNK if token in (PAD, BOS, EOS) else token for token in ids]
 
     def _of_words(self, words: list[str], encoding: Any) -> Encoded:
         rows: list[list[tuple[int, tuple[int, int]]]] = [[] for _ in words]
@@ -168,7 +188,7 @@ class Tokenizer:
         for number, (word, row) in enumerate(zip(words, rows, strict=True)):
             # A word that leaves nothing (an empty one) still needs its place.
             row = row or [(UNK, (0, len(word)))]
-            ids += [token for token, _ in row]
+            ids += self._plain([token for token, _ in row])
             offsets += self._trimmed(word, [span for _, span in row])
             numbers += [number] * len(row)
         tokens = [words[n][a:b] for n, (a, b) in zip(numbers, offsets, strict=True)]
@@ -189,7 +209,10 @@ class Tokenizer:
         for start, end in spans:
             if self.kind == "word":
                 start = min(max(start, last), end)
-            elif self.kind in ("bpe", "unigram"):
+            elif self.kind == "whitespace":  # a replaced word points at its last letter alone
+                while start and not text[start - 1].isspace():
+                    start -= 1
+            elif self.kind in ("bpe", "unigram", *IMPORTED.values()):
                 while end - start > 1 and text[start].isspace():
                     start += 1
             while end < len(text) and end not in starts and unicodedata.combining(text[end]):

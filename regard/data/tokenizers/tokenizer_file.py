@@ -2,8 +2,9 @@
 
 A `tokenizer.json` can hold any steps that the `tokenizers` package knows: padding of any length,
 patterns that take for ever, replacements that multiply a text, truncation. A tokenizer of Regard is
-one of five recipes around a vocabulary. So the recipe is built anew, the vocabulary is taken from
-the file after a check, and everything else in the file must be what the recipe says.
+one of six recipes around a vocabulary. So the recipe is built anew, the vocabulary is taken from
+the file after a check, and everything else in the file must be what the recipe says. The tokenizer
+of a pretrained model has other steps: those that `tokenizer_parts` lists.
 """
 
 import json
@@ -13,7 +14,16 @@ from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from regard.data.tokenizers.recipes import SPECIAL, UNK, build_tokenizer, recipe_of, word_decoder
+from regard.data.tokenizers.recipes import (
+    SPECIAL,
+    UNK,
+    WORD_LEVEL,
+    build_tokenizer,
+    is_imported,
+    recipe_of,
+    word_decoder,
+)
+from regard.data.tokenizers.tokenizer_parts import STEPS, check_model_settings, check_steps
 from regard.errors import RegardError
 from regard.verified_files import parse_json, read_bytes
 
@@ -29,23 +39,59 @@ def read_tokenizer(path: Path) -> Tokenizer:
             f"{path}: the tokenizer cannot be read ({error.strerror or error})"
         ) from error
     try:
-        state = parse_json(content)
-        recipe = _recipe(state)
-        difference = _difference(state, recipe)
-        if difference:
-            raise ValueError(f"{difference} is not what Regard writes")
-        given = state["model"]
-        size = _check_vocabulary(recipe, given["vocab"])
-        if "merges" in recipe["model"]:
-            _check_merges(given["merges"], given["vocab"], size)
-        recipe["model"] |= {name: given[name] for name in _VOCABULARY if name in given}
-        return Tokenizer.from_str(json.dumps(recipe))
+        return read_state(parse_json(content))
     except Exception as error:
         reason = (str(error).splitlines() or [""])[0]
         raise RegardError(
             f"{path}: not a tokenizer of Regard ({reason}): restore it from a copy, or train the "
             f"run again"
         ) from error
+
+
+def read_state(state: Any) -> Tokenizer:
+    """The tokenizer with this content: a recipe of Regard, or one that `import_tokenizer` made.
+
+    ValueError for anything else.
+    """
+    if is_imported(state):
+        return _read_imported(state)
+    recipe = _recipe(state)
+    difference = _difference(state, recipe)
+    if difference:
+        raise ValueError(f"{difference} is not what Regard writes")
+    given = state["model"]
+    size = _check_vocabulary(recipe, given["vocab"])
+    if "merges" in recipe["model"]:
+        _check_merges(given["merges"], given["vocab"], size)
+    recipe["model"] |= {name: given[name] for name in _VOCABULARY if name in given}
+    return Tokenizer.from_str(json.dumps(recipe))
+
+
+def _read_imported(state: dict[str, Any]) -> Tokenizer:
+    """A tokenizer of a pretrained model: known steps around a vocabulary, and nothing else."""
+    for name in state:
+        if name not in ("version", "model", *STEPS) and state[name]:
+            raise ValueError(f"{str(name)[:40]} is not what Regard writes")
+    model = state["model"]
+    if not isinstance(model, dict):
+        raise ValueError("it has no model")
+    check_steps(state)
+    check_model_settings(model)
+    size = _check_vocabulary(state, model["vocab"], bytes_needed=False)
+    if "merges" in model:
+        _check_merges(model["merges"], model["vocab"], 4 * size)
+        if any("".join(merge) in SPECIAL for merge in model["merges"]):
+            raise ValueError("a merge makes a special token")
+    if model["type"] == "Unigram" and model.get("unk_id") != UNK:
+        raise ValueError(f"unk_id is not {UNK}")
+    if model["type"] != "Unigram" and model.get("unk_token") not in (None, SPECIAL[UNK]):
+        raise ValueError(f"unk_token is not {SPECIAL[UNK]}")
+    try:
+        return Tokenizer.from_str(json.dumps(state))
+    except BaseException as error:  # a panic of the library is no Exception
+        if isinstance(error, Exception | KeyboardInterrupt | SystemExit):
+            raise
+        raise ValueError("the tokenizers package cannot read it") from error
 
 
 def _recipe(state: Any) -> dict[str, Any]:
@@ -56,8 +102,9 @@ def _recipe(state: Any) -> dict[str, Any]:
         kind, lowercase = recipe_of(state)
     except (KeyError, TypeError) as error:
         raise ValueError(f"it lacks {error}") from error
-    models_by_kind = {"word": models.WordLevel, "character": models.WordLevel}
-    model = models_by_kind.get(kind, models.Unigram if kind == "unigram" else models.BPE)
+    word_level = kind in (*WORD_LEVEL, "character")
+    other = models.Unigram if kind == "unigram" else models.BPE
+    model = models.WordLevel if word_level else other
     tokenizer = build_tokenizer(kind, model(), lowercase)
     if kind == "word":
         tokenizer.decoder = word_decoder()
@@ -90,7 +137,7 @@ def _difference(given: Any, expected: Any, name: str = "") -> str | None:
     return None if same else name
 
 
-def _check_vocabulary(recipe: dict[str, Any], vocabulary: Any) -> int:
+def _check_vocabulary(recipe: dict[str, Any], vocabulary: Any, *, bytes_needed: bool = True) -> int:
     """The size of a vocabulary: distinct tokens with the numbers from 0 on."""
     if recipe["model"]["type"] == "Unigram":
         if not isinstance(vocabulary, list):
@@ -115,7 +162,8 @@ def _check_vocabulary(recipe: dict[str, Any], vocabulary: Any) -> int:
         raise ValueError("a token occurs twice")
     if tuple(tokens[: len(SPECIAL)]) != SPECIAL:
         raise ValueError(f"its first tokens are not {', '.join(SPECIAL)}")
-    if recipe["model"]["type"] == "BPE" and not {*pre_tokenizers.ByteLevel.alphabet()} <= {*tokens}:
+    all_bytes = {*pre_tokenizers.ByteLevel.alphabet()}
+    if bytes_needed and recipe["model"]["type"] == "BPE" and not all_bytes <= {*tokens}:
         raise ValueError("a byte has no token")
     return len(tokens)
 

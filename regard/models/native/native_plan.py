@@ -57,7 +57,12 @@ def only_watches(hook: Any) -> bool:
 def why_not_block(block: Block, attentions: Sequence[MultiHead | None]) -> str | None:
     """The reason why a block with these attentions cannot be compiled, or None if it can."""
     if not isinstance(block.feed_forward, nn.Sequential):
-        return "its feed-forward networks are experts"
+        return "its feed-forward networks are experts or have gates"
+    activation, norms = block.feed_forward[1], (block.own_norm, block.feed_norm)
+    if type(activation) is not nn.GELU or activation.approximate != "none":
+        return "its activation is not gelu"
+    if not all(type(norm) is nn.LayerNorm for norm in norms):
+        return "its blocks normalize otherwise than by a layer norm"
     for attention in attentions:
         if attention is None:
             return "a layer has no attention to the source"

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from regard.models import Classifier
-from regard.tasks.classification.task import Classification
-from regard.tasks.shared.attention_flow import flow_to_pooling
+from regard.models.pretrained.encoder_classifier import PretrainedClassifier
+from regard.tasks.classification.task import AnyClassifier, Classification
+from regard.tasks.shared.attention_flow import flow_from_first, flow_to_pooling
 from regard.tasks.shared.attention_modules import attention_modules
 from regard.tasks.shared.explain_target import (
     ExplainTarget,
@@ -19,7 +19,7 @@ from regard.tasks.shared.trace_sides import text_side
 
 
 def explain_labels(
-    task: Classification, network: Classifier, text: str, erase: str | None, every: bool
+    task: Classification, network: AnyClassifier, text: str, erase: str | None, every: bool
 ) -> ExplainTarget | None:
     """The chosen label; each of several labels is an output of its own, which says no or yes."""
     erase = erase or "delete"
@@ -45,14 +45,14 @@ def explain_labels(
         input_layers=(network.inputs.words,),  # type: ignore[arg-type]
         output_attention=_output_attention(network),
         read=read,
-        side_name="text",
+        side_name="text" if task.pretrained is None else "tokens",
         side=side,
         positions=tuple(positions.tolist()),
         chosen=tuple(best),
         names=_names(labels, best) if task.several else (labels[best[0]],),
         visible=kept.numpy(),
         units=word_units(task.tokenizer, side),
-        flow=flow_to_pooling,
+        flow=flow_to_pooling if task.pretrained is None else flow_from_first,
         erase=erase,
         whole_output=len(positions) == 1,
     )
@@ -63,7 +63,9 @@ def _names(labels: Sequence[str], chosen: Sequence[int]) -> tuple[str, ...]:
     return tuple(f"{'' if yes else 'not '}{name}" for name, yes in zip(labels, chosen, strict=True))
 
 
-def _output_attention(network: Classifier) -> tuple[nn.Module, ...]:
+def _output_attention(network: AnyClassifier) -> tuple[nn.Module, ...]:
     """Pooling where it has weights, or else every attention of the encoder."""
     modules = attention_modules(network)
+    if isinstance(network, PretrainedClassifier):
+        return modules
     return (network.pooling,) if network.pooling in modules else modules

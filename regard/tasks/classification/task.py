@@ -30,6 +30,8 @@ from regard.metrics import (
     multilabel_micro_f1,
 )
 from regard.models import Classifier, ClassifierConfig, Output
+from regard.models.pretrained.architecture import EncoderArchitecture
+from regard.models.pretrained.encoder_classifier import PretrainedClassifier
 from regard.progress import track
 from regard.tasks.classification.class_weights import (
     balanced_weights,
@@ -43,6 +45,12 @@ from regard.tasks.shared.by_length import by_input_length
 from regard.tasks.shared.extra_metrics import extra_metrics
 from regard.tasks.shared.length_limits import check_max_length
 from regard.tasks.shared.losses import balance_loss, drop_words
+from regard.tasks.shared.pretrained.pretrained_encoder import (
+    PretrainedPart,
+    copy_pretrained,
+    load_pretrained,
+)
+from regard.tasks.shared.pretrained.pretrained_options import check_pretrained
 from regard.tasks.shared.splits import Splits, join_notes, make_splits, require_corpus
 from regard.tasks.shared.vector_inputs import (
     CHUNK_ROWS,
@@ -60,6 +68,8 @@ from regard.tasks.shared.word_vectors import (
     with_word_size,
 )
 from regard.tasks.task import Evaluation, Loss, Sample
+
+AnyClassifier = Classifier | PretrainedClassifier
 
 
 class Batch(NamedTuple):
@@ -89,6 +99,8 @@ class Classification:
     """Probability that a word is replaced by the unknown token in training."""
     class_weights: str = "none"
     """Weights of labels in the loss: none or balanced."""
+    pretrained: PretrainedPart | None = None
+    """The pretrained encoder, if there is one."""
     train: Corpus | None = None
     valid: Corpus | None = None
 
@@ -102,6 +114,14 @@ class Classification:
         """Whether any number of labels may hold at once."""
         return self.separator is not None
 
+    @property
+    def frame(self) -> dict[str, str]:
+        """The names of the tokens that a pretrained encoder puts around a text."""
+        if self.pretrained is None:
+            return {}
+        architecture = self.pretrained.architecture
+        return {"first": architecture.first, "last": architecture.last}
+
     @cached_property
     def label_weights(self) -> Tensor | None:
         """Weights of the labels in the loss, from the training data; None where all are 1."""
@@ -111,12 +131,20 @@ class Classification:
         counts = count_labels(rows, len(self.labels))
         return positive_weights(counts, len(rows)) if self.several else balanced_weights(counts)
 
-    def build(self) -> Classifier:
-        """A classifier with initial weights, or with pretrained word vectors."""
+    def build(self) -> AnyClassifier:
+        """A classifier with initial weights, or with pretrained word vectors or blocks."""
+        if self.pretrained is not None:
+            return self._build_pretrained(self.pretrained)
         words = None if self.words is None else self.words.size
         model = Classifier(self.config, words, len(self.labels), features=self.features)
         fill_embedding(model.inputs, self.kept, self.freeze)
         return model
+
+    def _build_pretrained(self, part: PretrainedPart) -> PretrainedClassifier:
+        network = PretrainedClassifier(part.architecture, len(self.labels), self.config.dropout)
+        if self.train is not None:  # in training; a run in use has weights of its own
+            part.start(network)
+        return network
 
     def plan(self, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
         """Batches of similar length, in random order."""
@@ -138,7 +166,7 @@ class Classification:
         return len(batch.labels)
 
     def loss(
-        self, model: Classifier, batch: Batch, smoothing: float, carried: list[Tensor]
+        self, model: AnyClassifier, batch: Batch, smoothing: float, carried: list[Tensor]
     ) -> tuple[Loss, list[Tensor]]:
         """Cross-entropy of the label, or binary cross-entropy of each of several labels."""
         words = batch.words
@@ -157,7 +185,7 @@ class Classification:
             )
         return Loss(total, balance_loss(output.balance)), carried
 
-    def validate(self, model: Classifier) -> Evaluation:
+    def validate(self, model: AnyClassifier) -> Evaluation:
         """Accuracy on the validation data."""
         corpus = require_corpus(self.valid)
         inputs = corpus.column("text" if self.features is None else "words")
@@ -171,7 +199,7 @@ class Classification:
         )
 
     def evaluate(
-        self, model: Classifier, examples: Sequence[Labelled], *, metrics: Sequence[str] = ()
+        self, model: AnyClassifier, examples: Sequence[Labelled], *, metrics: Sequence[str] = ()
     ) -> Evaluation:
         """Accuracy and macro F1, by length too; micro F1 in multi-label classification."""
         for example in examples:
@@ -209,7 +237,7 @@ class Classification:
             report=report,
         )
 
-    def predict(self, model: Classifier, texts: Sequence[str | np.ndarray]) -> list[Prediction]:
+    def predict(self, model: AnyClassifier, texts: Sequence[str | np.ndarray]) -> list[Prediction]:
         """The most likely label of each text, and the probability of each label.
 
         A run that reads vectors takes arrays [t, d], or names of `.npy` files.
@@ -224,7 +252,7 @@ class Classification:
         return predictions
 
     def predict_with_output(
-        self, model: Classifier, text: str, inputs: tuple[Tensor, Tensor]
+        self, model: AnyClassifier, text: str, inputs: tuple[Tensor, Tensor]
     ) -> tuple[Prediction, Output]:
         """The prediction of one text, and all that the model computed for it, weights included."""
         with torch.no_grad():
@@ -233,7 +261,7 @@ class Classification:
         return self._prediction(self._normalize(output.logits)[0], output, 0, truncated), output
 
     def probabilities(
-        self, model: Classifier, texts: Sequence[str | np.ndarray], *, budget: int = 16384
+        self, model: AnyClassifier, texts: Sequence[str | np.ndarray], *, budget: int = 16384
     ) -> np.ndarray:
         """The probability of each label for each text, [n, labels], in order."""
         rows = self._read(texts)
@@ -253,7 +281,7 @@ class Classification:
 
     def _outputs(
         self,
-        model: Classifier,
+        model: AnyClassifier,
         rows: Sequence[np.ndarray],
         *,
         budget: int = 16384,
@@ -321,13 +349,19 @@ def read(
 
 
 def check(data: ClassificationData, config: ClassifierConfig) -> None:
-    """Check that the model has positions for the longest text."""
+    """Check that the options fit together, and that there are positions for the longest text."""
+    check_pretrained(
+        data,
+        config,
+        data_options=("tokenizer", "vocabulary", "lowercase", "vectors", "freeze"),
+        used=("dropout",),
+    )
     check_max_length(config, "max_tokens", data.max_tokens)
 
 
 def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
     """Read the texts, train the tokenizer, write the corpora; what was understood."""
-    splits: Splits[Labelled] = make_splits("sentiment", data, read, seed)
+    splits: Splits[Labelled] = make_splits("sentiment", data, read, seed, folder=folder)
     first = next(splits.train(), None)
     features = None if first is None else size_of(first.text)
     counts = Counter[str]()
@@ -343,7 +377,15 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
         raise RegardError(f"all examples have the label {labels.names[0]!r}: two are needed")
     truncated, tokenizer, note = [0], None, ""
     vocabularies: dict[str, int] = {}
-    if features is None:
+    longest = data.max_tokens
+    if data.pretrained is not None:
+        if features is not None:
+            raise OptionError("pretrained", "the inputs are vectors, not texts")
+        tokenizer, architecture, note = copy_pretrained(
+            data.pretrained, folder, "text_head", build_pretrained
+        )
+        vocabularies, longest = {"text": tokenizer.size}, min(longest, architecture.max_tokens)
+    elif features is None:
         tokenizer = Tokenizer.train(
             data.tokenizer,
             (_text(e.text, e.where) for e in splits.train()),
@@ -365,15 +407,13 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
             tokenizer=tokenizer,
             features=features,
             labels=labels,
-            max_tokens=data.max_tokens,
+            max_tokens=longest,
             truncated=truncated,
         ),
         chunk=CHUNK if features is None else CHUNK_ROWS,
     )
     labels.save(folder / "labels.json")
-    shortened = (
-        f"{truncated[0]} texts were truncated to {data.max_tokens} tokens" if truncated[0] else ""
-    )
+    shortened = f"{truncated[0]} texts were truncated to {longest} tokens" if truncated[0] else ""
     return splits.report(
         sizes,
         labels=counts,
@@ -385,18 +425,26 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
 def load(data: ClassificationData, config: ClassifierConfig, folder: Path) -> Classification:
     """The task of a run whose data was prepared."""
     features, kept = load_size(folder), load_vectors(data, folder)
+    part = load_pretrained(data, folder)
+    longest = [data.max_tokens] if part is None else [data.max_tokens, part.architecture.max_tokens]
     return Classification(
         with_word_size(config, kept),
         Tokenizer.load(folder / "tokenizer.json") if features is None else None,
         Labels.load(folder / "labels.json", 1),
-        data.max_tokens,
+        min(longest),
         features=features,
         separator=data.separator if data.several else None,
         kept=kept,
         freeze=data.freeze,
         word_dropout=data.word_dropout,
         class_weights=data.class_weights,
+        pretrained=part,
     )
+
+
+def build_pretrained(architecture: EncoderArchitecture, labels: int) -> PretrainedClassifier:
+    """A network with a pretrained encoder, whose weights are to be loaded."""
+    return PretrainedClassifier(architecture, labels, 0.0)
 
 
 def _rows(

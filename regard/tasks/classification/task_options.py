@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from regard.errors import OptionError
 from regard.options import PROPORTION, between, check_fields
+from regard.tasks.shared.pretrained import pretrained_options
 from regard.tasks.shared.vector_options import check_vectors
 
 TRAINING_DEFAULTS: dict[str, Any] = {
@@ -15,6 +16,7 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "label_smoothing": 0.1,
     "average": 5,
 }
+PRETRAINED_DEFAULTS: dict[str, Any] = dict(pretrained_options.DEFAULTS)
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class ClassificationData:
     """Multi-label classification: any number of labels per text."""
     separator: str = ","
     """Separator of labels in a cell and in the output, with --several."""
-    tokenizer: Literal["word", "bpe", "unigram", "character", "bytes"] = "word"
+    tokenizer: Literal["word", "whitespace", "bpe", "unigram", "character", "bytes"] = "word"
     """Kind of tokens."""
     vocabulary: Annotated[int, between(1, 10**7)] = 20000
     """Maximum vocabulary size."""
@@ -50,6 +52,12 @@ class ClassificationData:
     """Probability that a word is replaced by the unknown token in training."""
     class_weights: Literal["none", "balanced"] = "none"
     """Weights of labels in the loss; balanced: rare labels count as much as frequent ones."""
+    pretrained: str | None = None
+    """Folder of a pretrained encoder of the BERT family to train further; it brings its tokenizer,
+    its sizes, and defaults of its own: 3 epochs, learning rate 5e-5 with linear decay, dropout
+    0.1."""
+    freeze_layers: Annotated[int, between(0, 1000)] = 0
+    """Number of blocks of a pretrained encoder that are kept fixed, with its word vectors."""
 
     def __post_init__(self) -> None:
         check_fields(self)

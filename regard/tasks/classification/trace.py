@@ -5,7 +5,8 @@ from torch import Tensor
 
 from regard.data.batches import pad, pad_vectors
 from regard.models import Classifier
-from regard.tasks.classification.task import Classification
+from regard.models.pretrained.encoder_classifier import PretrainedClassifier
+from regard.tasks.classification.task import AnyClassifier, Classification
 from regard.tasks.shared.trace_looks import ALTERNATIVES, expert_side, make_looks
 from regard.tasks.shared.trace_sides import named_side, numbered_side, text_side
 from regard.tasks.shared.vector_inputs import read_sequence
@@ -20,27 +21,37 @@ SIDES = {
 }
 
 
-def trace_text(task: Classification, model: Classifier, text: str) -> Trace:
+def trace_text(task: Classification, model: AnyClassifier, text: str) -> Trace:
     """One text through a classifier."""
     side, inputs = _read(task, text)
     prediction, output = task.predict_with_output(model, text, inputs)
     weights = {name: tensor[0] for name, tensor in output.weights.items()}
-    # the queries of pooling come as heads: they are the rows of one look
-    pooled = weights.pop("pooling")[:, 0]
-    kind = model.pooling.kind
-    queries = [f"query {i + 1}" for i in range(len(pooled))] if kind == "fixed" else [kind]
-    sides = {"text": side, "queries": named_side(queries), **expert_side(weights)}
-    if "experts" in weights:
-        sides["decision"] = named_side(["decision"])
+    sides = {"text": side}
+    if not isinstance(model, PretrainedClassifier):
+        weights, sides = _with_pooling(model, weights, side)
     probabilities = sorted(prediction.details["probabilities"].items(), key=lambda pair: -pair[1])
     return Trace(
         "classify",
         sides,
-        make_looks({**weights, "pooling": pooled[None]}, sides, SIDES),
+        make_looks(weights, sides, SIDES),
         prediction.output,
         {**prediction.details, "truncated": prediction.truncated},
         (tuple(Alternative(label, p) for label, p in probabilities[:ALTERNATIVES]),),
     )
+
+
+def _with_pooling(
+    model: Classifier, weights: dict[str, Tensor], text: Side
+) -> tuple[dict[str, Tensor], dict[str, Side]]:
+    """The weights, with those of pooling as one look, and the sides that they compare."""
+    # the queries of pooling come as heads: they are the rows of one look
+    pooled = weights.pop("pooling")[:, 0]
+    kind = model.pooling.kind
+    queries = [f"query {i + 1}" for i in range(len(pooled))] if kind == "fixed" else [kind]
+    sides = {"text": text, "queries": named_side(queries), **expert_side(weights)}
+    if "experts" in weights:
+        sides["decision"] = named_side(["decision"])
+    return {**weights, "pooling": pooled[None]}, sides
 
 
 def _read(task: Classification, text: str) -> tuple[Side, tuple[Tensor, Tensor]]:
@@ -50,4 +61,5 @@ def _read(task: Classification, text: str) -> tuple[Side, tuple[Tensor, Tensor]]
         return numbered_side(len(vectors)), pad_vectors([vectors])
     encoded = task.tokenizer.encode(text)
     ids = np.array(encoded.ids[: task.max_tokens], dtype=np.int64)
-    return text_side(text, encoded.offsets[: task.max_tokens]), pad([ids])
+    offsets = encoded.offsets[: task.max_tokens]
+    return text_side(text, offsets, **task.frame), pad([ids])

@@ -9,6 +9,7 @@ from torch import nn
 
 from regard.attention.scores import is_dot
 from regard.data.tokenizers.tokenizer import SPECIAL
+from regard.errors import RegardError
 from regard.models import Classifier
 from regard.tasks.classification.task import Classification
 
@@ -48,6 +49,10 @@ class WordReport:
 
 def describe_words(task: Classification, model: Classifier, number: int = 10) -> WordReport:
     """Polarities of all words, and the words nearest to each learned query."""
+    if task.pretrained is not None:
+        raise RegardError(
+            "a pretrained encoder reads pieces of words, which have no polarity by themselves"
+        )
     return WordReport(word_polarities(task, model), nearest_words(task, model, number))
 
 

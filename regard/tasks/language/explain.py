@@ -4,11 +4,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.tokenizers.tokenizer import EOS, SPECIAL
+from regard.data.tokenizers.tokenizer import SPECIAL
 from regard.errors import RegardError
 from regard.models import LanguageModel
 from regard.tasks.language.conditional import Conditional
-from regard.tasks.language.generate import MAX_PROMPT_TOKENS
+from regard.tasks.language.generate import longest_prompt
 from regard.tasks.language.task import Language
 from regard.tasks.shared.attention_flow import flow_to_past
 from regard.tasks.shared.attention_modules import attention_modules
@@ -29,7 +29,7 @@ def explain_next_token(
         raise RegardError("explanations do not apply to runs that generate from a condition")
     erase = erase or "delete"
     encoded = task.tokenizer.encode(text)
-    ids = torch.tensor([EOS, *encoded.ids[-MAX_PROMPT_TOKENS:]])
+    ids = torch.tensor([network.start_token, *encoded.ids[-longest_prompt(network) :]])
     if len(ids) < 2:
         return None
 
@@ -44,7 +44,7 @@ def explain_next_token(
     positions = torch.arange(1, len(ids)) if every else torch.tensor([len(ids) - 1])
     kept = torch.ones(len(positions), len(ids), dtype=torch.bool)
     best = read(kept, positions, False).log_probabilities.argmax(-1).tolist()
-    side = text_side(text, encoded.offsets[-(len(ids) - 1) :], first=SPECIAL[EOS])
+    side = text_side(text, encoded.offsets[-(len(ids) - 1) :], first=SPECIAL[network.start_token])
     visible = np.arange(len(ids)) <= positions.numpy()[:, None]
     visible[:, 0] = False  # the start of a text is not a word of it
     names = task.tokenizer.vocabulary()

@@ -20,6 +20,20 @@ BATCH_PROMPTS = 32
 """Prompts that are continued in one batch."""
 
 
+def longest_prompt(model: LanguageModel) -> int:
+    """How many tokens of a prompt a model reads: one position is left for what it writes."""
+    if model.positions is None:
+        return MAX_PROMPT_TOKENS
+    return min(MAX_PROMPT_TOKENS, model.positions - 1)
+
+
+def most_tokens(model: LanguageModel, prompt: int, sampling: Sampling) -> int:
+    """How many tokens can be written after a prompt of so many."""
+    if model.positions is None:
+        return sampling.tokens
+    return min(sampling.tokens, model.positions - prompt)
+
+
 def continue_prompt(
     model: LanguageModel, prompt: Sequence[int], state: LanguageState, sampling: Sampling
 ) -> Hypothesis:
@@ -27,7 +41,7 @@ def continue_prompt(
 
     The log-probability is that of what was written.
     """
-    ids = list(prompt)[-MAX_PROMPT_TOKENS:]
+    ids = list(prompt)[-longest_prompt(model) :]
     hypothesis = continue_prompts(model, [ids], lambda chosen: state, sampling)[0][0]
     return replace(hypothesis, tokens=[*ids, *hypothesis.tokens])
 
@@ -50,7 +64,8 @@ def continue_prompts(
         sampling: how tokens are sampled.
         samples: the number of continuations of each prompt.
     """
-    truncated = [list(prompt)[-MAX_PROMPT_TOKENS:] for prompt in prompts]
+    longest = longest_prompt(model)
+    truncated = [list(prompt)[-longest:] for prompt in prompts]
     order = sorted(range(len(truncated)), key=lambda i: len(truncated[i]))
     continuations: list[list[Hypothesis]] = [[] for _ in truncated]
     for first in range(0, len(order), BATCH_PROMPTS):
@@ -66,7 +81,7 @@ def continue_prompts(
             state,
             bos=last,
             eos=EOS,
-            limit=[len(row) + sampling.tokens for row in rest],
+            limit=[len(r) - shared + most_tokens(model, len(r), sampling) for r in rows],
             samples=samples,
             prefix=rest,
             before=[row[:shared] for row in rows],
@@ -90,7 +105,7 @@ def generate_pieces(
 
     Characters that take several tokens come whole.
     """
-    ids = list(prompt)[-MAX_PROMPT_TOKENS:]
+    ids = list(prompt)[-longest_prompt(model) :]
     emitted = tokenizer.decode(ids)
     written = list(ids)
     for token in stream_tokens(model, ids, state, sampling):
@@ -116,7 +131,7 @@ def stream_tokens(
         state,
         bos=int(last),
         eos=EOS,
-        limit=sampling.tokens,
+        limit=most_tokens(model, len(prompt), sampling),
         generator=text_generator(sampling.seed, str(prompt)),
         before=prompt,
         **sampling.arguments(),
@@ -205,7 +220,7 @@ def _read_prompts(
     model: LanguageModel, prompts: Sequence[Sequence[int]], state: LanguageState
 ) -> tuple[Tensor, LanguageState]:
     """Read prompts of one length, all but their last token, which the search feeds first."""
-    tokens = torch.tensor([[EOS, *prompt] for prompt in prompts])
+    tokens = torch.tensor([[model.start_token, *prompt] for prompt in prompts])
     if tokens.shape[1] > 1:
         _, state = model(tokens[:, :-1], state)
     return tokens[:, -1], state

@@ -8,15 +8,18 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import ordered_batches, pad
-from regard.data.tokenizers.tokenizer import EOS
+from regard.data.streams import stream_chunks
+from regard.data.tokenizers.tokenizer import EOS, PAD
 from regard.models import LanguageModel
 from regard.progress import track
 from regard.tasks.language.conditional import Conditional
-from regard.tasks.language.task import Language
+from regard.tasks.language.task import Language, carry_state, restore_state
 from regard.tasks.prediction import LogProbability
 
 WINDOW_TOKENS = 256
 """Tokens of a text that are read at once."""
+STREAMS = 16
+"""Rows in which a running text is read, as in `evaluate`."""
 BATCH_TOKENS = 4096
 """Tokens of several texts that are read in one batch."""
 
@@ -27,8 +30,9 @@ def text_log_probabilities(
     model: LanguageModel,
     texts: Sequence[str],
     targets: Sequence[str] | None = None,
+    running: bool = False,
 ) -> list[LogProbability]:
-    """log p(text) of each text, in order."""
+    """log p(text) of each text, in order; of `running` texts, given those before it."""
     if isinstance(task, Conditional):
         raise ValueError("the texts of this run depend on a condition: use `evaluate`")
     if targets is not None:
@@ -36,6 +40,15 @@ def text_log_probabilities(
     rows = [np.array([*ids, EOS], dtype=np.int64) for ids in task.tokenizer.ids(texts)]
     names = task.tokenizer.vocabulary()
     results = [LogProbability(0.0, [], [names[token] for token in row]) for row in rows]
+    if running and rows:
+        values = _running(task, model, np.concatenate([[model.start_token], *rows]))
+        lines = np.split(values, np.cumsum([len(row) for row in rows])[:-1])
+        return [
+            replace(
+                result, log_probability=float(line.sum()), token_log_probabilities=line.tolist()
+            )
+            for result, line in zip(results, lines, strict=True)
+        ]
     lengths = np.array([len(row) for row in rows], dtype=np.int32)
     batches = ordered_batches(lengths, BATCH_TOKENS)
     for chosen in track(batches, "scoring", len(rows), "texts", weight=len):
@@ -50,11 +63,29 @@ def text_log_probabilities(
     return results
 
 
+def _running(task: Language, model: LanguageModel, ids: np.ndarray) -> np.ndarray:
+    """The log-probability of every token but the first, given all before it in its stream."""
+    streams: list[list[Tensor]] = [[] for _ in range(min(STREAMS, len(ids) - 1))]
+    carried: list[Tensor] = []
+    for chunk in stream_chunks(ids, STREAMS, task.steps):
+        output, state = model(chunk.tokens, restore_state(model, len(chunk.tokens), carried))
+        carried = carry_state(model, state)
+        values = output.logits.log_softmax(-1).gather(2, chunk.targets[..., None])[..., 0]
+        for stream, row, targets in zip(streams, values.double(), chunk.targets, strict=True):
+            stream.append(row[targets != PAD])
+    return torch.cat([part for stream in streams for part in stream]).numpy()
+
+
 def _by_window(model: LanguageModel, targets: Tensor) -> Iterator[Tensor]:
-    """Log-probabilities [b, t] of targets, one window after the other."""
-    inputs = torch.cat([torch.full_like(targets[:, :1], EOS), targets[:, :-1]], 1)
+    """Log-probabilities [b, t] of targets, one window after the other.
+
+    A model that has no position for the next window reads it from a new start.
+    """
+    inputs = torch.cat([torch.full_like(targets[:, :1], model.start_token), targets[:, :-1]], 1)
     state = model.start(len(targets))
-    windows = zip(inputs.split(WINDOW_TOKENS, 1), targets.split(WINDOW_TOKENS, 1), strict=True)
-    for tokens, window in windows:
+    size = WINDOW_TOKENS if model.positions is None else min(WINDOW_TOKENS, model.positions)
+    for tokens, window in zip(inputs.split(size, 1), targets.split(size, 1), strict=True):
+        if model.positions is not None and state.position + tokens.shape[1] > model.positions:
+            state = model.start(len(targets))
         output, state = model(tokens, state)
         yield output.logits.log_softmax(-1).gather(2, window[..., None])[..., 0].double()

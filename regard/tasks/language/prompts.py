@@ -7,11 +7,12 @@ from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.models import LanguageModel, LanguageState
 from regard.tasks.language.conditional import Conditional
 from regard.tasks.language.generate import (
-    MAX_PROMPT_TOKENS,
     StopSequenceError,
     TextStream,
     continue_prompts,
     generate_pieces,
+    longest_prompt,
+    most_tokens,
     stream_tokens,
 )
 from regard.tasks.language.task import Language
@@ -56,7 +57,7 @@ def sample_continuations(
     return [
         Prediction(
             tokenizer.decode([*ids, *hypothesis.output]),
-            len(ids) > MAX_PROMPT_TOKENS,
+            len(ids) > longest_prompt(model),
             {
                 "log_probability": hypothesis.log_probability,
                 "tokens": [names[token] for token in hypothesis.tokens],
@@ -80,7 +81,7 @@ def stream_text(
 ) -> TextStream:
     """Continue a prompt up to a stop sequence; `emit` receives the pieces as they are written."""
     tokenizer, text, state = parse_prompt(task, model, given)
-    ids = tokenizer.ids([text])[0][-MAX_PROMPT_TOKENS:]
+    ids = tokenizer.ids([text])[0][-longest_prompt(model) :]
     sampling = Sampling(**options)
     written = TextStream(tokenizer, ids, stops, emit)
     try:
@@ -88,7 +89,7 @@ def stream_text(
             written.add(token)
             if cancelled():
                 return written
-        written.end(finished=len(written.tokens) < sampling.tokens)
+        written.end(finished=len(written.tokens) < most_tokens(model, len(ids), sampling))
     except StopSequenceError:
         pass
     return written

@@ -18,16 +18,20 @@ from regard.data.tokenizers.tokenizer import EOS, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
 from regard.metrics import measure
 from regard.models import LanguageConfig, LanguageModel, LanguageState
+from regard.models.pretrained.language_model import PretrainedLanguageModel
 from regard.progress import track
 from regard.search import Hypothesis
 from regard.tasks.language import conditional
-from regard.tasks.language.generate import MAX_PROMPT_TOKENS, continue_prompts
+from regard.tasks.language.generate import continue_prompts, longest_prompt
 from regard.tasks.language.perplexities import perplexities
 from regard.tasks.language.sampled_softmax import LARGE, WordSampler, count_words
 from regard.tasks.language.task_options import LanguageData, Sampling
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.length_limits import check_max_length
 from regard.tasks.shared.losses import balance_loss, next_token_loss
+from regard.tasks.shared.pretrained.pretrained_decoder import copy_decoder, load_decoder
+from regard.tasks.shared.pretrained.pretrained_encoder import PretrainedPart
+from regard.tasks.shared.pretrained.pretrained_options import check_pretrained
 from regard.tasks.shared.splits import (
     Splits,
     make_splits,
@@ -60,9 +64,15 @@ class Language:
     """Words sampled for the softmax in training; 0 for all of them."""
     train: Corpus | None = None
     valid: Corpus | None = None
+    pretrained: PretrainedPart | None = None
 
     def build(self) -> LanguageModel:
-        """A language model with initial weights, or with pretrained word vectors."""
+        """A language model with initial weights, with pretrained word vectors, or pretrained."""
+        if self.pretrained is not None:
+            network = PretrainedLanguageModel(self.pretrained.architecture, self.config.dropout)
+            if self.train is not None:
+                self.pretrained.start(network)
+            return network
         model = LanguageModel(self.config, self.tokenizer.size)
         fill_embedding(model.embedding, self.kept, self.freeze)
         return model
@@ -115,7 +125,9 @@ class Language:
     ) -> Evaluation:
         """Perplexity per token, word and byte; the units of its interval are stretches of text."""
         lines = [example.text for example in examples]
-        ids = np.concatenate([[EOS], *([*row, EOS] for row in self.tokenizer.ids(lines))])
+        ids = np.concatenate(
+            [[model.start_token], *([*row, EOS] for row in self.tokenizer.ids(lines))]
+        )
         ids = ids.astype(np.int64)
         losses, counts, carried = [], [], list[Tensor]()
         pieces = stream_chunks(ids, rows, self.steps)
@@ -153,7 +165,7 @@ class Language:
         return [
             Prediction(
                 self.tokenizer.decode(hypothesis.output),
-                len(ids) > MAX_PROMPT_TOKENS,
+                len(ids) > longest_prompt(model),
                 {"log_probability": hypothesis.log_probability},
             )
             for hypothesis, ids in zip(continuations, rows, strict=True)
@@ -164,7 +176,8 @@ class Language:
         self, model: LanguageModel, prompts: Sequence[str], sampling: Sampling
     ) -> list[Hypothesis]:
         """One continuation of each prompt; the prompt is part of what is returned."""
-        rows = [ids[-MAX_PROMPT_TOKENS:] for ids in self.tokenizer.ids(prompts)]
+        longest = longest_prompt(model)
+        rows = [ids[-longest:] for ids in self.tokenizer.ids(prompts)]
         continuations = continue_prompts(
             model, rows, lambda chosen: model.start(len(chosen)), sampling
         )
@@ -199,18 +212,28 @@ def read(data: LanguageData, sources: Sequence[Source], summary: Summary) -> Ite
 
 def check(data: LanguageData, config: LanguageConfig) -> None:
     """Check that the model has positions for a window of the text."""
-    if config.model == "transformer":
+    check_pretrained(
+        data,
+        config,
+        data_options=("condition", "tokenizer", "vocabulary", "lowercase", "vectors", "sampled"),
+        used=("dropout",),
+    )
+    if data.pretrained is None and config.model == "transformer":
         check_max_length(config, "window_tokens", data.window_tokens)
 
 
 def prepare(data: LanguageData, folder: Path, seed: int) -> DataReport:
     """Read the text, train the tokenizer, write the corpora; what was understood."""
     splits: Splits[Line] = make_splits(
-        "stories", data, read, seed, running_text=data.condition is None
+        "stories", data, read, seed, running_text=data.condition is None, folder=folder
     )
     next(splits.train(), None)  # which reads the header
     if (guessed := splits.guessed()) and data.text is None:
         check_not_numbers((line.text for line in splits.train()), guessed, "text", ("text",))
+    if data.pretrained is not None:
+        tokenizer, note = copy_decoder(data.pretrained, folder, data.window_tokens)
+        sizes = splits.write(folder, lambda lines: _rows(lines, tokenizer))
+        return splits.report(sizes, vocabularies={"text": tokenizer.size}, notes=[note])
     size = vocabulary_size(data.tokenizer, data.vocabulary, (line.text for line in splits.train()))
     tokenizer = Tokenizer.train(
         data.tokenizer, (line.text for line in splits.train()), size, data.lowercase
@@ -228,6 +251,9 @@ def load(data: LanguageData, config: LanguageConfig, folder: Path) -> Task[Langu
     """The task of a run whose data was prepared."""
     tokenizer, kept = Tokenizer.load(folder / "tokenizer.json"), load_vectors(data, folder)
     config = with_word_size(config, kept)
+    part = load_decoder(data, folder)
+    if part is not None:
+        return Language(config, tokenizer, data.window_tokens, pretrained=part)
     if data.condition is not None:
         labels, features = conditional.load_conditions(folder)
         return conditional.Conditional(config, tokenizer, labels, features, kept, data.freeze)

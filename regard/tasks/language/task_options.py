@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from regard.errors import OptionError
 from regard.options import Bounds, between, check_fields
+from regard.tasks.shared.pretrained import pretrained_options
 from regard.tasks.shared.vector_options import check_vectors
 
 TRAINING_DEFAULTS: dict[str, Any] = {
@@ -14,6 +15,12 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "learning_rate": 2e-3,
     "schedule": "cosine",
 }
+PRETRAINED_DEFAULTS: dict[str, Any] = {
+    **pretrained_options.DEFAULTS,
+    "batch_tokens": 1024,
+    "window_tokens": 256,
+}
+del PRETRAINED_DEFAULTS["word_dropout"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,7 @@ class LanguageData:
     condition: str | None = None
     """What each text is generated from: a column of labels, or a .npy file with one vector per
     line."""
-    tokenizer: Literal["word", "bpe", "unigram", "character", "bytes"] = "bpe"
+    tokenizer: Literal["word", "whitespace", "bpe", "unigram", "character", "bytes"] = "bpe"
     """Kind of tokens."""
     vocabulary: Annotated[int | None, between(1, 10**7)] = None
     """Maximum vocabulary size (default: 6 · √words of the text, from 1,000 to 16,000; 30,000 for
@@ -46,6 +53,12 @@ class LanguageData:
     sampled: Annotated[int | None, between(0, 10**7)] = None
     """Number of words sampled for the softmax in each training update; 0 for all (default: a tenth
     of a vocabulary of 16,000 or more, all of a smaller one)."""
+    pretrained: str | None = None
+    """Folder of a pretrained language model like GPT-2 or Llama to train further; it brings its
+    tokenizer, its sizes, and defaults of its own: 3 epochs, learning rate 5e-5 with linear decay,
+    windows of 256 tokens."""
+    freeze_layers: Annotated[int, between(0, 1000)] = 0
+    """Number of blocks of a pretrained model that are kept fixed, with its word vectors."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from regard.data.tokenizers.tokenizer import EOS, SPECIAL
+from regard.data.tokenizers.tokenizer import SPECIAL
 from regard.models import LanguageModel
 from regard.tasks.language.conditional import Conditional
-from regard.tasks.language.generate import MAX_PROMPT_TOKENS, continue_prompt
+from regard.tasks.language.generate import continue_prompt, longest_prompt
 from regard.tasks.language.prompts import parse_prompt
 from regard.tasks.language.task import Language
 from regard.tasks.language.task_options import Sampling
@@ -42,13 +42,14 @@ def trace_text(
     if tokens:
         ids = continue_prompt(model, ids, state, Sampling(tokens=tokens, **options)).output
         text, spans = decode_with_spans(tokenizer, ids)
-    truncated = len(ids) > MAX_PROMPT_TOKENS
-    ids, spans = ids[-MAX_PROMPT_TOKENS:], spans[-MAX_PROMPT_TOKENS:]
-    output, _ = model(torch.tensor([[EOS, *ids]]), state, need_weights=True)
+    longest = longest_prompt(model)
+    truncated = len(ids) > longest
+    ids, spans = ids[-longest:], spans[-longest:]
+    output, _ = model(torch.tensor([[model.start_token, *ids]]), state, need_weights=True)
     weights = {name: tensor[0] for name, tensor in output.weights.items()}
     log_probabilities = output.logits[0].log_softmax(-1)
     sides = {
-        "text": text_side(text, spans, first=SPECIAL[EOS]),
+        "text": text_side(text, spans, first=SPECIAL[model.start_token]),
         "next": text_side(text, spans, last="…"),
         **expert_side(weights),
     }

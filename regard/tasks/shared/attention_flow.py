@@ -84,6 +84,22 @@ def flow_within(weights: Weights, positions: Sequence[int], tokens: int) -> Atte
     return _within(layers_of(weights, "self"), positions)
 
 
+def flow_from_first(weights: Weights, positions: Sequence[int], tokens: int) -> AttentionFlow:
+    """The attention of the first token of a pretrained encoder, which stands for the text.
+
+    What it attends to among the tokens around the text is left out, so that rows need not sum to
+    one.
+    """
+    flow = _within(layers_of(weights, "self"), [0] * len(positions))
+    return flow_of_tokens(flow, tokens)
+
+
+def flow_of_tokens(flow: AttentionFlow, tokens: int) -> AttentionFlow:
+    """Attention to the tokens of a text, without the one before it and the one after it."""
+    direct, rolled_out = (None if part is None else part[:, 1 : tokens + 1] for part in flow)
+    return AttentionFlow(direct, rolled_out)
+
+
 def layers_of(weights: Weights, part: str, prefix: str = "") -> list[Float[Tensor, "q k"]]:
     """The mean over heads of each layer's attention of one kind, in the order of the layers."""
     return [

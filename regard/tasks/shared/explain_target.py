@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from regard.data.tokenizers.recipes import WORD_LEVEL
 from regard.data.tokenizers.tokenizer import UNK, Tokenizer
 from regard.models.output import Weights
 from regard.tasks.shared.attention_flow import Flow
@@ -115,7 +116,7 @@ def word_units(tokenizer: Tokenizer, side: Side) -> Int[np.ndarray, "t"]:
 
     A tokenizer of words separates punctuation on purpose, so that each of its tokens is a unit.
     """
-    if tokenizer.kind == "word":
+    if tokenizer.kind in WORD_LEVEL:
         return np.arange(len(side.tokens))
     numbers, last = [], -1
     previous: int | None = None

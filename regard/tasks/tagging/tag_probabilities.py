@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.models import Tagger
 from regard.tasks.shared.vector_inputs import read_sequence
-from regard.tasks.tagging.task import split_pieces
+from regard.tasks.tagging.task import AnyTagger
 
 
 @torch.no_grad()
-def tag_probabilities(task: Any, model: Tagger, texts: Sequence[Any]) -> list[np.ndarray]:
+def tag_probabilities(task: Any, model: AnyTagger, texts: Sequence[Any]) -> list[np.ndarray]:
     """An array [words, tags] for each text; tags are in the order of the task's labels.
 
     A text is a list of words, or a text that is split at white space.
@@ -24,7 +23,7 @@ def tag_probabilities(task: Any, model: Tagger, texts: Sequence[Any]) -> list[np
             whole = read_sequence(text, task.features)
         elif isinstance(text, str):
             whole = text.split()
-        pieces = [task.inputs([words]) for words in split_pieces(whole)]
+        pieces = [task.inputs([words]) for words in task.split(whole)]
         found.append(
             np.concatenate(
                 [

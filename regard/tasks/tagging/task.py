@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from regard.data.batches import ordered_batches, pad, pad_vectors, shuffled_batc
 from regard.data.corpus import CHUNK, Corpus
 from regard.data.plausibility import check_tags
 from regard.data.tags import marks_spans, parse_tag, tag_scheme, to_bio
-from regard.data.tokenizers.tokenizer import UNK, Tokenizer
+from regard.data.tokenizers.tokenizer import UNK, Encoded, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
 from regard.errors import OptionError, RegardError
 from regard.metrics import (
@@ -27,11 +27,19 @@ from regard.metrics import (
     token_accuracy,
 )
 from regard.models import Tagger, TaggerConfig
+from regard.models.pretrained.architecture import EncoderArchitecture
+from regard.models.pretrained.encoder_tagger import PretrainedTagger
 from regard.progress import track
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.by_length import by_input_length
 from regard.tasks.shared.extra_metrics import extra_metrics
 from regard.tasks.shared.losses import balance_loss, drop_words
+from regard.tasks.shared.pretrained.pretrained_encoder import (
+    PretrainedPart,
+    copy_pretrained,
+    load_pretrained,
+)
+from regard.tasks.shared.pretrained.pretrained_options import check_pretrained
 from regard.tasks.shared.splits import Splits, join_notes, make_splits, require_corpus
 from regard.tasks.shared.vector_inputs import (
     CHUNK_ROWS,
@@ -55,6 +63,11 @@ MAX_LETTERS = 20
 """Characters of a word that are read."""
 MAX_WORDS = 400
 """Words of a sentence that are read at once; a longer one is read in pieces."""
+
+
+MAX_TOKENS_OF_A_WORD = 32
+"""Tokens of a word that a pretrained encoder reads; only strings that are no words have more."""
+AnyTagger = Tagger | PretrainedTagger
 
 
 class Batch(NamedTuple):
@@ -88,6 +101,9 @@ class Tagging:
     freeze: bool = False
     word_dropout: float = 0.0
     """Probability that a word is replaced by the unknown token in training."""
+    pretrained: PretrainedPart | None = None
+    """The pretrained encoder, if there is one: its tokens of a word take the place of its
+    characters."""
     train: Corpus | None = None
     valid: Corpus | None = None
 
@@ -96,9 +112,29 @@ class Tagging:
         """The vocabulary of a run that reads words."""
         return require_tokenizer(self.words)
 
-    def build(self) -> Tagger:
+    @property
+    def frame(self) -> dict[str, str]:
+        """The names of the tokens that a pretrained encoder puts around a sentence."""
+        if self.pretrained is None:
+            return {}
+        architecture = self.pretrained.architecture
+        return {"first": architecture.first, "last": architecture.last}
+
+    def build(self) -> AnyTagger:
         """A tagger with initial weights, which knows what tag may follow what."""
         allowed, start = transitions(self.labels.names)
+        if self.pretrained is not None:
+            network = PretrainedTagger(
+                self.pretrained.architecture,
+                len(self.labels),
+                self.config.dropout,
+                crf=self.config.crf,
+                allowed=allowed,
+                allowed_start=start,
+            )
+            if self.train is not None:  # in training; a run in use has weights of its own
+                self.pretrained.start(network)
+            return network
         model = Tagger(
             self.config,
             None if self.words is None else self.words.size,
@@ -126,7 +162,7 @@ class Tagging:
         return int(batch.lengths.sum())
 
     def loss(
-        self, model: Tagger, batch: Batch, smoothing: float, carried: list[Tensor]
+        self, model: AnyTagger, batch: Batch, smoothing: float, carried: list[Tensor]
     ) -> tuple[Loss, list[Tensor]]:
         """Negative log-likelihood of the tags."""
         words = batch.words
@@ -136,7 +172,7 @@ class Tagging:
         mean = model.loss(output.logits, batch.tags, batch.lengths, smoothing)
         return Loss(mean * self.count(batch), balance_loss(output.balance)), carried
 
-    def validate(self, model: Tagger) -> Evaluation:
+    def validate(self, model: AnyTagger) -> Evaluation:
         """Entity F1 on the validation data."""
         corpus = require_corpus(self.valid)
         columns = corpus.column("words"), corpus.column("tags")
@@ -151,7 +187,7 @@ class Tagging:
         )
 
     def evaluate(
-        self, model: Tagger, examples: Sequence[Tagged], *, metrics: Sequence[str] = ()
+        self, model: AnyTagger, examples: Sequence[Tagged], *, metrics: Sequence[str] = ()
     ) -> Evaluation:
         """Entity F1 (or accuracy, for tags that mark no spans), by length too."""
         gold = [_bio_tags(example) for example in examples]
@@ -184,7 +220,7 @@ class Tagging:
             report=report(predicted, gold),
         )
 
-    def predict(self, model: Tagger, texts: Sequence[str | np.ndarray]) -> list[Prediction]:
+    def predict(self, model: AnyTagger, texts: Sequence[str | np.ndarray]) -> list[Prediction]:
         """The tags of each text, whose words are separated by spaces.
 
         A run that reads vectors takes arrays [t, d], or names of `.npy` files.
@@ -204,14 +240,14 @@ class Tagging:
     @torch.no_grad()
     def tag(
         self,
-        model: Tagger,
+        model: AnyTagger,
         sentences: Sequence[Sequence[str] | np.ndarray],
         *,
         probabilities: bool = True,
         budget: int = 8192,
     ) -> list[TaggedSentence]:
         """The tags of each sentence, in order, with their probabilities if these are needed."""
-        pieces = [(i, words) for i, whole in enumerate(sentences) for words in split_pieces(whole)]
+        pieces = [(i, words) for i, whole in enumerate(sentences) for words in self.split(whole)]
         tagged = [TaggedSentence((), ())] * len(pieces)
         sizes = np.array([len(words) for _, words in pieces], dtype=np.int32)
         batches = ordered_batches(sizes, budget)
@@ -230,7 +266,7 @@ class Tagging:
         return joined
 
     def decode(
-        self, model: Tagger, logits: Tensor, lengths: Tensor, marginals: Tensor | None
+        self, model: AnyTagger, logits: Tensor, lengths: Tensor, marginals: Tensor | None
     ) -> list[TaggedSentence]:
         """The best tags of each sentence, with their probabilities where these were computed."""
         sentences = []
@@ -257,6 +293,8 @@ class Tagging:
 
     def _encode_words(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
         """Word numbers, lengths, and the numbers of the characters of each word."""
+        if self.pretrained is not None:
+            return self._encode_tokens(sentences)
         ids = [np.array(encoded.ids) for encoded in self.tokenizer.encode_words_batch(sentences)]
         words, lengths = pad(ids)
         characters = torch.zeros(*words.shape, MAX_LETTERS, dtype=torch.long)
@@ -265,6 +303,26 @@ class Tagging:
                 numbers = [self._letter_number(letter) for letter in word[:MAX_LETTERS]]
                 characters[row, column, : len(numbers)] = torch.tensor(numbers)
         return words, lengths, characters
+
+    def _encode_tokens(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
+        """The first token of each word, the number of words, and all tokens of each word."""
+        rows = [
+            tokens_by_word(encoded, len(sentence))
+            for encoded, sentence in zip(
+                self.tokenizer.encode_words_batch(sentences), sentences, strict=True
+            )
+        ]
+        longest = max((len(row) for row in rows), default=0)
+        most = max((len(tokens) for row in rows for tokens in row), default=1)
+        numbers = torch.zeros(len(rows), longest, most, dtype=torch.long)
+        for i, row in enumerate(rows):
+            for j, tokens in enumerate(row):
+                numbers[i, j, : len(tokens)] = torch.tensor(tokens)
+        return numbers[:, :, 0], torch.tensor([len(row) for row in rows]), numbers
+
+    def split(self, whole: Any) -> list[Any]:
+        """A long sentence in parts that the model reads one by one."""
+        return split_sentence(whole, self.words, self.pretrained)
 
     def _letter_number(self, letter: str) -> int:
         return self.characters.number(letter) + 2 if letter in self.characters else UNK
@@ -290,12 +348,20 @@ def read(data: TaggingData, sources: Sequence[Source], summary: Summary) -> Iter
 
 def prepare(data: TaggingData, folder: Path, seed: int) -> DataReport:
     """Read the sentences, collect words and characters, write the corpora; what was read."""
-    splits: Splits[Tagged] = make_splits("entities", data, read, seed)
+    splits: Splits[Tagged] = make_splits("entities", data, read, seed, folder=folder)
     first = next(splits.train(), None)
     features = None if first is None else size_of(first.words)
     letters: set[str] = set()
     vocabularies: dict[str, int] = {}
-    if features is None:
+    tokenizer: Tokenizer | None = None
+    if data.pretrained is not None:
+        if features is not None:
+            raise OptionError("pretrained", "the inputs are vectors, not words")
+        tokenizer, _, note = copy_pretrained(
+            data.pretrained, folder, "token_head", build_pretrained
+        )
+        vocabularies = {"text": tokenizer.size}
+    elif features is None:
         tokenizer = Tokenizer.train(
             "word", (_words(e) for e in splits.train()), data.vocabulary, data.lowercase
         )
@@ -311,10 +377,12 @@ def prepare(data: TaggingData, folder: Path, seed: int) -> DataReport:
     counts = Counter(_all_tags(splits.known()))
     if guessed := splits.guessed():
         check_tags(_all_tags(splits.known()), guessed)
-    labels = Labels.of(counts)
+    labels, part = Labels.of(counts), load_pretrained(data, folder)
     sizes = splits.write(
         folder,
-        lambda examples: _rows(examples, labels, features),
+        lambda examples: _rows(
+            examples, labels, features, lambda whole: split_sentence(whole, tokenizer, part)
+        ),
         chunk=CHUNK if features is None else CHUNK_ROWS,
     )
     Labels.of(letters).save(folder / "characters.json")
@@ -323,7 +391,16 @@ def prepare(data: TaggingData, folder: Path, seed: int) -> DataReport:
 
 
 def check(data: TaggingData, config: TaggerConfig) -> None:
-    """Check that attention by location has weights for as many words as are read at once."""
+    """Check that the options fit together.
+
+    Attention by location needs weights for as many words as are read at once.
+    """
+    check_pretrained(
+        data,
+        config,
+        data_options=("vocabulary", "lowercase", "vectors", "freeze"),
+        used=("dropout", "crf"),
+    )
     if config.attention == "location" and config.max_length < MAX_WORDS:
         raise OptionError(
             "max_length",
@@ -343,18 +420,28 @@ def load(data: TaggingData, config: TaggerConfig, folder: Path) -> Tagging:
         kept=kept,
         freeze=data.freeze,
         word_dropout=data.word_dropout,
+        pretrained=load_pretrained(data, folder),
     )
 
 
+def build_pretrained(architecture: EncoderArchitecture, labels: int) -> PretrainedTagger:
+    """A network with a pretrained encoder, whose weights are to be loaded."""
+    return PretrainedTagger(architecture, labels, 0.0)
+
+
 def _rows(
-    examples: Iterable[Tagged], labels: Labels, features: int | None
+    examples: Iterable[Tagged],
+    labels: Labels,
+    features: int | None,
+    split: Callable[[Any], list[Any]],
 ) -> Iterator[dict[str, Any]]:
     for example in examples:
         check_input(example.words, features, example.where)
         tags = [labels.number(tag, example.where) for tag in _bio_tags(example)]
-        for words, piece_tags in zip(split_pieces(example.words), split_pieces(tags), strict=True):
+        for words in split(example.words):
             stored = words if features is not None else json.dumps(words)
-            yield {"tags": piece_tags, "words": stored}
+            yield {"tags": tags[: len(words)], "words": stored}
+            tags = tags[len(words) :]
 
 
 def tag_details(sentence: TaggedSentence) -> dict[str, Any]:
@@ -362,9 +449,36 @@ def tag_details(sentence: TaggedSentence) -> dict[str, Any]:
     return {"tags": list(sentence.tags), "probabilities": list(sentence.probabilities)}
 
 
-def split_pieces(whole: Any) -> list[Any]:
-    """A long sentence in pieces that the model reads one by one."""
-    return [whole[i : i + MAX_WORDS] for i in range(0, len(whole), MAX_WORDS)]
+def split_sentence(
+    whole: Any, tokenizer: Tokenizer | None, part: PretrainedPart | None
+) -> list[Any]:
+    """A long sentence in parts that the model reads one by one.
+
+    A part has at most `MAX_WORDS` words, and at most as many tokens as a pretrained encoder has
+    positions. Of a word, at most `MAX_TOKENS_OF_A_WORD` tokens are read.
+    """
+    if part is None or tokenizer is None:
+        return [whole[i : i + MAX_WORDS] for i in range(0, len(whole), MAX_WORDS)]
+    most = part.architecture.max_tokens
+    encoded = tokenizer.encode_words(list(whole))
+    sizes = [len(tokens) for tokens in tokens_by_word(encoded, len(whole))]
+    parts, start, filled = [], 0, 0
+    for i, size in enumerate(sizes):
+        size = min(size, MAX_TOKENS_OF_A_WORD)
+        if i > start and (filled + size > most or i - start >= MAX_WORDS):
+            parts.append(whole[start:i])
+            start, filled = i, 0
+        filled += size
+    return [*parts, whole[start:]] if start < len(whole) else parts
+
+
+def tokens_by_word(encoded: Encoded, words: int) -> list[list[int]]:
+    """The tokens of each word, at most `MAX_TOKENS_OF_A_WORD` of them."""
+    rows: list[list[int]] = [[] for _ in range(words)]
+    for token, word in zip(encoded.ids, encoded.words, strict=True):
+        if len(rows[word]) < MAX_TOKENS_OF_A_WORD:
+            rows[word].append(token)
+    return rows
 
 
 def _bio_tags(example: Tagged) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from regard.options import PROPORTION, between, check_fields
+from regard.tasks.shared.pretrained import pretrained_options
 from regard.tasks.shared.vector_options import check_vectors
 
 TRAINING_DEFAULTS: dict[str, Any] = {
@@ -15,6 +16,7 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "label_smoothing": 0.1,
     "average": 3,
 }
+PRETRAINED_DEFAULTS: dict[str, Any] = {**pretrained_options.DEFAULTS, "crf": False}
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,12 @@ class TaggingData:
     """Keep pretrained word vectors fixed."""
     word_dropout: Annotated[float, PROPORTION] = 0.3
     """Probability that a word is replaced by the unknown token in training."""
+    pretrained: str | None = None
+    """Folder of a pretrained encoder of the BERT family to train further; it brings its tokenizer,
+    its sizes, and defaults of its own: 3 epochs, learning rate 5e-5 with linear decay, dropout 0.1,
+    no CRF."""
+    freeze_layers: Annotated[int, between(0, 1000)] = 0
+    """Number of blocks of a pretrained encoder that are kept fixed, with its word vectors."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -23,7 +23,7 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=TOKENIZERS)
+@pytest.fixture(scope="module", params=[k for k in TOKENIZERS if k != "whitespace"])
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     return Tokenizer.train(request.param, TEXTS, size=400)
 
@@ -55,7 +55,7 @@ def test_no_text_spells_a_special_token(parts: list[str]) -> None:
         tokenizer = Tokenizer.train(kind, [text + "x", text] * 3, size=300)
         for encoded in (tokenizer.encode(text), tokenizer.encode_words(text.split())):
             assert not {PAD, 2, EOS} & set(encoded.ids)
-            if kind != "word":
+            if kind not in ("word", "whitespace"):
                 assert UNK not in encoded.ids
 
 
@@ -159,7 +159,7 @@ def test_the_same_texts_give_the_same_tokenizer() -> None:
 
 
 def test_sizes_that_the_data_does_not_allow() -> None:
-    for kind in ("bpe", "unigram", "word", "character"):
+    for kind in ("bpe", "unigram", "word", "whitespace", "character"):
         few = Tokenizer.train(kind, ["a b c"], size=5000)
         assert few.size < 5000
         assert "not 5,000: the data has no more" in few.note
@@ -171,7 +171,7 @@ def test_sizes_that_the_data_does_not_allow() -> None:
         Tokenizer.train("word", ["a"], size=4)
     with pytest.raises(RegardError, match="unknown tokenizer 'bep': did you mean 'bpe'"):
         Tokenizer.train("bep", ["a"], size=400)
-    for kind in ("bpe", "unigram", "word", "character"):
+    for kind in ("bpe", "unigram", "word", "whitespace", "character"):
         with pytest.raises(RegardError, match="no text to learn a vocabulary from"):
             Tokenizer.train(kind, ["", " "], size=400)
 
@@ -191,3 +191,16 @@ def test_words_of_scripts_without_spaces() -> None:
         "a_b 3.5x ...": ["a", "_", "b", "3", ".", "5", "x", "..."],
     }.items():
         assert [text[a:b] for a, b in word_offsets(text)] == expected
+
+
+def test_whitespace_takes_words_as_they_stand_and_special_spellings_as_unknown(tmp_path):
+    texts = ["the <unk> , i.e. the end", "the cat @-@ like <unk>"]
+    tokenizer = Tokenizer.train("whitespace", texts, size=100)
+    tokenizer.save(tmp_path / "t.json")
+    loaded = Tokenizer.load(tmp_path / "t.json")
+    assert loaded.kind == "whitespace"
+    encoded = loaded.encode("the  i.e. <unk> <pad> <eos> @-@ new")
+    assert encoded.tokens == ["the", "i.e.", "<unk>", "<pad>", "<eos>", "@-@", "new"]
+    assert [i == UNK for i in encoded.ids] == [False, False, True, True, True, False, True]
+    assert loaded.decode(loaded.encode("the cat , i.e. like @-@").ids) == "the cat , i.e. like @-@"
+    assert loaded.encode_words(["i.e.", "<bos>"]).ids[1] == UNK

@@ -1,0 +1,38 @@
+"""`regard import`: a pretrained model becomes a run."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.commands.run_options import add_quiet
+
+
+def add(commands: Any, arguments: Sequence[str] | None) -> None:
+    """Add `import`."""
+    parser = commands.add_parser(
+        "import",
+        help="make a run of a pretrained model in Hugging Face's format",
+        description="Make a run of a pretrained model: a folder with config.json, "
+        "model.safetensors and tokenizer.json. Models of the BERT family that label texts or "
+        "words, and language models like GPT-2 and Llama, are supported; an encoder without such "
+        "a head is trained further with `regard train classify --pretrained FOLDER`.",
+        examples=(
+            "regard import models/sst2-distilbert --out runs/sst2",
+            "regard import models/bert-ner --out runs/ner",
+            "regard import models/SmolLM2-135M --out runs/smol",
+        ),
+    )
+    parser.add_argument("source", metavar="FOLDER", help="the folder of the pretrained model")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="RUN", help="the run folder that is made"
+    )
+    add_quiet(parser)
+    parser.set_defaults(run=_import, parser=parser)
+
+
+def _import(chosen: argparse.Namespace) -> int:
+    from regard.inference.import_run import import_run
+
+    print(import_run(chosen.source, chosen.out).path)
+    return 0

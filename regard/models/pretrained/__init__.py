@@ -1,0 +1,1 @@
+"""Networks for the weights of pretrained models, built from the same blocks as all others."""

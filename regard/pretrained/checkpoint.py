@@ -1,0 +1,203 @@
+"""A folder with a pretrained model: config, weights and tokenizer, each verified before use.
+
+Weights are read from safetensors files, which are mapped into memory. A `pytorch_model.bin` is read
+only where there is no such file, by torch's reader that loads nothing but tensors.
+"""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import safetensors
+import torch
+from torch import Tensor
+
+from regard.errors import RegardError, nearest_name
+from regard.pretrained.checkpoint_config import CheckpointConfig
+from regard.verified_files import MAX_CONFIG, MEBIBYTE, check_regular, open_regular, read_json
+
+CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+PICKLED = "pytorch_model.bin"
+MAX_HEADER = 32 * MEBIBYTE
+OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+"""What the first checkpoints called the weights of layer norms."""
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a folder holds a pretrained model rather than a run of Regard."""
+    try:
+        config = read_json(path / CONFIG, MAX_CONFIG)
+    except (OSError, RegardError):
+        return False
+    return isinstance(config, dict) and "task" not in config and "model_type" in config
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A pretrained model on disk."""
+
+    folder: Path
+    config: CheckpointConfig
+    files: Mapping[str, Path]
+    """The file of each tensor, by the tensor's name."""
+    shapes: Mapping[str, tuple[int, ...]]
+    loaded: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+    """The tensors of a pickled file."""
+
+    @cached_property
+    def pooling(self) -> Literal["first", "mean"]:
+        """How a text without a head becomes one vector: sentence-transformers say so."""
+        path = self.folder / "1_Pooling" / CONFIG
+        try:
+            pooling = read_json(path, MAX_CONFIG)
+        except OSError:
+            return "first"
+        mean = isinstance(pooling, dict) and pooling.get("pooling_mode_mean_tokens") is True
+        return "mean" if mean and self._headless else "first"
+
+    @property
+    def _headless(self) -> bool:
+        return not any("For" in name for name in self.config.classes)
+
+    def tensor(self, name: str) -> Tensor:
+        """One tensor in single precision; it is a view of the file where that needs no change."""
+        if name in self.loaded:
+            return self.loaded[name].float()
+        path = self.files[name]
+        try:
+            with safetensors.safe_open(path, "pt") as file:
+                tensor: Tensor = file.get_tensor(_stored_name(name, file.keys()))
+                return tensor.float()
+        except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
+            raise RegardError(f"{path}: cannot be read ({_first_line(error)})") from error
+
+
+def open_checkpoint(folder: Path) -> Checkpoint:
+    """A pretrained model whose config and headers are read, but none of its weights."""
+    if not folder.is_dir():
+        kind = "a file, not a folder" if folder.exists() else "no such folder"
+        raise RegardError(f"{folder}: {kind}: give the folder of a pretrained model")
+    try:
+        values = read_json(folder / CONFIG, MAX_CONFIG)
+    except FileNotFoundError:
+        raise RegardError(
+            f"{folder}: no {CONFIG}: expected the folder of a pretrained model, with {CONFIG}, "
+            f"{WEIGHTS} and tokenizer.json"
+        ) from None
+    if not isinstance(values, dict) or not isinstance(values.get("model_type"), str):
+        raise RegardError(
+            f"{folder / CONFIG}: not the config of a pretrained model (no model_type)"
+        )
+    config = CheckpointConfig(folder / CONFIG, values)
+    _check_family(config)
+    if (folder / WEIGHTS).exists() or (folder / INDEX).exists():
+        return _open_safetensors(folder, config)
+    if (folder / PICKLED).exists():
+        return _open_pickled(folder, config)
+    raise RegardError(f"{folder}: no weights: expected {WEIGHTS}, or {INDEX} with its files")
+
+
+def _check_family(config: CheckpointConfig) -> None:
+    from regard.pretrained.families import FAMILIES
+
+    if config.family in FAMILIES:
+        return
+    nearest = nearest_name(config.family, FAMILIES)
+    hint = f" (did you mean {nearest}?)" if nearest else ""
+    remote = ""
+    if "auto_map" in config.values:
+        remote = ", and the code that its auto_map names is never executed"
+    raise RegardError(
+        f"{config.path}: the architecture {config.family[:60]!r} is not supported{remote}{hint}; "
+        f"supported: {', '.join(FAMILIES)}"
+    )
+
+
+def _open_safetensors(folder: Path, config: CheckpointConfig) -> Checkpoint:
+    files = [folder / WEIGHTS]
+    if not files[0].exists():
+        files = _shards(folder)
+    by_name: dict[str, Path] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for path in files:
+        for name, shape in _read_shapes(path).items():
+            if name in by_name:
+                raise RegardError(f"{path}: has {name[:80]}, which {by_name[name].name} has too")
+            by_name[name], shapes[name] = path, shape
+    return Checkpoint(folder, config, by_name, shapes)
+
+
+def _shards(folder: Path) -> list[Path]:
+    """The files that an index names; each must be in the folder itself."""
+    index = read_json(folder / INDEX)
+    names = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(names, dict) or not names:
+        raise RegardError(f"{folder / INDEX}: has no weight_map")
+    shards = sorted({str(name) for name in names.values()})
+    for name in shards:
+        if Path(name).name != name or not name.endswith(".safetensors"):
+            raise RegardError(f"{folder / INDEX}: {name[:80]!r} is not a file of the folder")
+    missing = [name for name in shards if not (folder / name).is_file()]
+    if missing:
+        raise RegardError(
+            f"{folder / missing[0]}: is missing ({len(missing)} of {len(shards)} files of weights "
+            f"are): download the folder again"
+        )
+    return [folder / name for name in shards]
+
+
+def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor of a file, from its header alone."""
+    try:
+        size = check_regular(path)
+        with open_regular(path) as file:
+            length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(size - 8, MAX_HEADER):
+            raise ValueError("its header is not complete")
+        with safetensors.safe_open(path, "pt") as opened:
+            return {
+                _modern_name(name): tuple(opened.get_slice(name).get_shape())
+                for name in opened.keys()  # noqa: SIM118
+            }
+    except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
+        raise RegardError(
+            f"{path}: cannot be read as safetensors ({_first_line(error)}): download it again"
+        ) from error
+
+
+def _open_pickled(folder: Path, config: CheckpointConfig) -> Checkpoint:
+    path = folder / PICKLED
+    check_regular(path)
+    warnings.warn(
+        f"{path}: a pickled file, of which tensors alone are read: prefer {WEIGHTS}", stacklevel=4
+    )
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except Exception as error:
+        raise RegardError(
+            f"{path}: holds more than tensors, or is damaged, and is not loaded: convert it to "
+            f"{WEIGHTS}"
+        ) from error
+    if not isinstance(content, dict) or not all(isinstance(v, Tensor) for v in content.values()):
+        raise RegardError(f"{path}: holds no weights by name: convert it to {WEIGHTS}")
+    tensors = {_modern_name(str(name)): tensor for name, tensor in content.items()}
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    return Checkpoint(folder, config, dict.fromkeys(tensors, path), shapes, tensors)
+
+
+def _modern_name(name: str) -> str:
+    for old, new in OLD_NAMES.items():
+        name = name.replace(old, new)
+    return name
+
+
+def _stored_name(name: str, stored: Any) -> str:
+    names = {_modern_name(str(other)): str(other) for other in stored}
+    return names[name]
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

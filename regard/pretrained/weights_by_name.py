@@ -1,0 +1,146 @@
+"""The weights of a pretrained model, by the names of Regard's network.
+
+Every shape is compared before a weight is read.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from regard.errors import RegardError
+from regard.pretrained.checkpoint import Checkpoint
+from regard.pretrained.families import FAMILIES, Family, Source, Sources
+
+
+def family_of(checkpoint: Checkpoint) -> Family:
+    """The row of a checkpoint's architecture."""
+    return FAMILIES.row(checkpoint.config.family)
+
+
+def task_of(checkpoint: Checkpoint) -> str:
+    """The task that the head of a checkpoint is for; RegardError where it has none."""
+    family, classes = family_of(checkpoint), checkpoint.config.classes
+    tasks = [family.tasks[name] for name in classes if name in family.tasks]
+    if tasks:
+        return tasks[0]
+    folder = checkpoint.folder
+    if not classes or any(name in family.headless for name in classes):
+        raise RegardError(
+            f"{folder}: an encoder without a head for texts or words: train one with `regard train "
+            f"classify --pretrained {folder}`, or tag instead of classify"
+        )
+    raise RegardError(
+        f"{folder}: a model of class {classes[0][:60]} is not supported: expected "
+        f"{', '.join(family.tasks)}"
+    )
+
+
+def label_count(checkpoint: Checkpoint, sources: Sources) -> int:
+    """The number of labels that a head decides on."""
+    name = sources["decision.weight"].names[0]
+    if name not in checkpoint.shapes:
+        raise RegardError(f"{checkpoint.folder}: the weights {name} of its head are missing")
+    return checkpoint.shapes[name][0]
+
+
+def read_weights(
+    checkpoint: Checkpoint,
+    network: nn.Module,
+    sources: Sources,
+    rows: Int[Any, "v"],
+    *,
+    new_head: bool = False,
+) -> dict[str, Tensor]:
+    """The weights of a network, by name.
+
+    Args:
+        checkpoint: where they are.
+        network: the network, on torch's meta device.
+        sources: where each weight comes from.
+        rows: the row of each token in the tables of the checkpoint.
+        new_head: leave out the weights of a head, which is trained anew.
+    """
+    wanted: dict[str, tuple[Source, tuple[str, ...]]] = {}
+    for name, parameter in network.state_dict().items():
+        source = sources.get(name)
+        if new_head and (source is None or name.startswith(("decision", "crf"))):
+            continue
+        if source is None:
+            raise RegardError(f"{checkpoint.folder}: nothing is known of the weights {name}")
+        located = tuple(_locate(checkpoint, part) for part in source.names)
+        missing = [n for n, found in zip(source.names, located, strict=True) if found is None]
+        if missing and new_head and source.optional:
+            continue
+        if missing:
+            raise RegardError(f"{checkpoint.folder}: the weights {missing[0]} are missing")
+        names = tuple(found for found in located if found is not None)
+        _compare(checkpoint, name, source, names, tuple(parameter.shape), len(rows))
+        wanted[name] = source, names
+    index = torch.from_numpy(rows)
+    return {
+        name: _read(checkpoint, source, names, index) for name, (source, names) in wanted.items()
+    }
+
+
+def weight_sources(checkpoint: Checkpoint, architecture: Any) -> Sources:
+    """The sources of a network, with the prefix that its weights have in this checkpoint."""
+    family = family_of(checkpoint)
+    sources = family.weights(architecture)
+    prefixed = any(name.startswith(family.prefix) for name in checkpoint.shapes)
+    prefix = family.prefix if prefixed else ""
+    return {
+        name: Source(
+            tuple(prefix + part for part in source.names),
+            source.convert,
+            source.vocabulary,
+            source.optional,
+        )
+        for name, source in sources.items()
+    }
+
+
+def _locate(checkpoint: Checkpoint, name: str) -> str | None:
+    """The name of a tensor in a checkpoint with or without the prefix of the encoder."""
+    short = name.removeprefix(family_of(checkpoint).prefix)
+    return next((n for n in (name, short) if n in checkpoint.shapes), None)
+
+
+def _compare(
+    checkpoint: Checkpoint,
+    name: str,
+    source: Source,
+    names: tuple[str, ...],
+    expected: tuple[int, ...],
+    tokens: int,
+) -> None:
+    shapes = {n: checkpoint.shapes[n] for n in names}
+    described = ", ".join(f"{n} {list(shape)}" for n, shape in shapes.items())
+    vocabulary = checkpoint.config.size("vocab_size")
+    try:
+        given = source.convert(*(torch.empty(shape, device="meta") for shape in shapes.values()))
+    except (RuntimeError, IndexError, TypeError) as error:
+        raise RegardError(
+            f"{checkpoint.folder}: the shapes of its weights do not fit together: {described}"
+        ) from error
+    shape = tuple(given.shape)
+    if source.vocabulary:
+        expected = (vocabulary, *expected[1:])
+    if shape != expected:
+        raise RegardError(
+            f"{checkpoint.folder}: weights that do not fit config.json: {described} where "
+            f"{list(expected)} is expected"
+        )
+
+
+def _read(checkpoint: Checkpoint, source: Source, names: tuple[str, ...], rows: Tensor) -> Tensor:
+    tensor = source.convert(*(checkpoint.tensor(name) for name in names))
+    if source.vocabulary:
+        known = rows.clamp(min=0)
+        tensor = tensor[known].masked_fill_((rows < 0)[:, None], 0.0)
+    if not bool(torch.isfinite(tensor).all()):
+        raise RegardError(f"{checkpoint.folder}: the weights {names[0]} are not finite numbers")
+    if tensor.untyped_storage().nbytes() > tensor.nbytes:  # a part of another tensor
+        return tensor.clone(memory_format=torch.contiguous_format)
+    return tensor.contiguous()

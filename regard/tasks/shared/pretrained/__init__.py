@@ -1,0 +1,1 @@
+"""Pretrained models in runs: options, files and first weights."""
