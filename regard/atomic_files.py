@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from regard.errors import RegardError
-from regard.verified_files import file_kind, open_folder
+from regard.verified_files import file_kind, is_pipe, open_folder, open_pipe
 
 T = TypeVar("T")
 PART = ".part"
@@ -77,8 +77,8 @@ def write_output(path: Path, write: Callable[[BinaryIO], T]) -> T:
         if status is None or (stat.S_ISREG(status.st_mode) and _is_at(target, status)):
             with _opened_folder(target.parent) as parent:
                 return _replace(parent, target, lambda stream, part: write(stream), status)
-        with path.open("wb") as stream:
-            return write(stream)
+        with _open_special(path) as special:
+            return write(special)
 
 
 def write_folder(folder: Path, fill: Callable[[Path], T]) -> T:
@@ -167,6 +167,11 @@ def _replace(
         _unlink(part.name, folder)
     os.fsync(folder)
     return result
+
+
+def _open_special(path: Path) -> BinaryIO:
+    """What is not a regular file, opened to write; a pipe that nobody reads is an error."""
+    return os.fdopen(open_pipe(path, os.O_WRONLY), "wb") if is_pipe(path) else path.open("wb")
 
 
 def _unlink(name: str, folder: int) -> None:

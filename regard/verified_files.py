@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from regard.errors import RegardError
@@ -16,6 +17,10 @@ MEBIBYTE = 2**20
 MAX_CONFIG = 4 * MEBIBYTE
 MAX_JSON = 128 * MEBIBYTE
 """Default limit of JSON files: a vocabulary of a million words has about 50 MiB."""
+
+
+PIPE_SECONDS = 10.0
+"""How long a named pipe is waited for until a program is at its other end."""
 
 
 def check_regular(path: Path, limit: int | None = None) -> int:
@@ -102,12 +107,60 @@ def read_bytes(path: Path, limit: int = MAX_JSON, *, within: Path | None = None)
     return content
 
 
+def open_named(path: Path) -> BufferedReader:
+    """Open a file or a pipe that a user named, see `open_pipe`; `OSError` is raised as it is."""
+    return os.fdopen(open_pipe(path, os.O_RDONLY), "rb") if is_pipe(path) else path.open("rb")
+
+
+def is_pipe(path: Path) -> bool:
+    """Whether a path is a pipe with a name; not one of a shell, such as /dev/fd/63."""
+    return Path(os.path.realpath(path)).is_fifo()  # /proc/…/pipe:[…] does not exist
+
+
+def open_pipe(path: Path, flags: int) -> int:
+    """Open one end of a pipe; an error if no program opens its other end within `PIPE_SECONDS`.
+
+    A plain `open` would wait for that program for ever.
+
+    Args:
+        path: a pipe with a name.
+        flags: `os.O_RDONLY` or `os.O_WRONLY`.
+    """
+    opened: list[int | OSError] = []
+
+    def wait() -> None:
+        try:
+            opened.append(os.open(path, flags))
+        except OSError as error:
+            opened.append(error)
+
+    waiting = Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(PIPE_SECONDS)
+    late = waiting.is_alive()
+    while waiting.is_alive():  # let it go, by the other end
+        with suppress(OSError):
+            os.close(os.open(path, (flags ^ os.O_WRONLY) | os.O_NONBLOCK))
+        waiting.join(0.01)
+    (end,) = opened
+    if isinstance(end, OSError):
+        raise end
+    if late:
+        os.close(end)
+        action = "reads from" if flags == os.O_WRONLY else "writes to"
+        raise RegardError(
+            f"{path}: nobody {action} this pipe: start the program that does first (waited "
+            f"{PIPE_SECONDS:g} seconds)"
+        )
+    return end
+
+
 def read_named(path: Path, limit: int) -> str:
     """The text of a file or a pipe that a user named, of at most `limit` bytes.
 
     `OSError` and `ValueError` are raised as they are.
     """
-    with path.open("rb") as file:
+    with open_named(path) as file:
         content = file.read(limit + 1)
     if len(content) > limit:
         raise ValueError(f"it has more than {limit:,} bytes")

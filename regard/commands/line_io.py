@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from regard.atomic_files import write_output
 from regard.errors import RegardError
+from regard.verified_files import open_named
 
 T = TypeVar("T")
 BLOCK_LINES = 2000
@@ -60,7 +61,7 @@ def open_lines(name: str) -> Iterator[Iterator[str]]:
         return
     with ExitStack() as stack:
         try:
-            stream = stack.enter_context(open(name, "rb"))
+            stream = stack.enter_context(open_named(Path(name)))
         except OSError as error:
             raise RegardError(f"{name}: cannot be read ({error.strerror})") from error
         yield _decode_lines(stream, name)

@@ -43,6 +43,11 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     )
     score.add_argument("--source", metavar="NAME", help="column of the source, in a table")
     score.add_argument("--target", metavar="NAME", help="column of the target, in a table")
+    score.add_argument(
+        "--running",
+        action="store_true",
+        help="read the lines as one text, each given those before it, as evaluate does (language)",
+    )
     score.add_argument("--json", action="store_true", help="print each token as JSON")
     add_quiet(score)
     score.set_defaults(run=_score, parser=score)
@@ -53,23 +58,28 @@ def _score(chosen: argparse.Namespace) -> int:
 
     run = load_run(chosen.folder)
     run.spec.require("log_probabilities", chosen.folder, "score")
-    truncated, total, tokens = 0, 0.0, 0
+    if chosen.running and run.spec.pairs_of_texts:
+        raise RegardError(f"--running does not apply to {run.name} runs")
+    truncated, total, tokens, words = 0, 0.0, 0, 0
     with ExitStack() as stack:
-        for block in in_blocks(_pairs(chosen, run, stack)):
-            for record in _records(run, block):
+        given = _pairs(chosen, run, stack)
+        for block in [list(given)] if chosen.running else in_blocks(given):
+            for record in _records(run, block, chosen.running):
                 truncated += record["truncated"]
                 value = record["log_probability"]
                 if value is not None:
                     total += value
                     tokens += len(record["tokens"])
+                    words += len(record["input"].split()) + 1
                 line = _line(record, chosen.json) + "\n"
                 sys.stdout.buffer.write(line.encode("utf-8", "replace"))
             sys.stdout.buffer.flush()
     if tokens:
         rate = math.exp(min(-total / tokens, 700))
-        print(
-            f"log-probability {total:.4f}, {tokens} tokens, perplexity {rate:.4g}", file=sys.stderr
-        )
+        summary = f"log-probability {total:.4f}, {tokens} tokens, perplexity {rate:.4g}"
+        if not run.spec.pairs_of_texts:
+            summary += f" per token, {math.exp(min(-total / words, 700)):.4g} per word"
+        print(summary, file=sys.stderr)
     return report_truncated(truncated)
 
 
@@ -163,19 +173,24 @@ def _split(
         yield cells[places[0]], cells[places[1]]
 
 
-def _records(run: Any, some: list[tuple[str, str | None]]) -> Iterator[dict[str, Any]]:
-    """One record per line; an empty source has no log-probability."""
-    with_targets = some[0][1] is not None
-    filled = [(text, target) for text, target in some if text.strip() or not with_targets]
+def _records(
+    run: Any, some: list[tuple[str, str | None]], running: bool
+) -> Iterator[dict[str, Any]]:
+    """One record per line; an empty source has no log-probability, nor an empty line of a text."""
+    with_targets = bool(some) and some[0][1] is not None
+    skip_empty = with_targets or running
+    filled = [(text, target) for text, target in some if text.strip() or not skip_empty]
     texts, targets = [text for text, _ in filled], [target for _, target in filled]
     try:
-        results = run.log_probabilities(texts, targets if with_targets else None) if filled else []
+        options = {"running": True} if running else {}
+        given = targets if with_targets else None
+        results = run.log_probabilities(texts, given, **options) if filled else []
     except ValueError as error:
         raise RegardError(f"{run.folder.path}: {error}") from error
     scored = iter(results)
     for text, target in some:
         record: dict[str, Any] = {"input": text} | ({"target": target} if with_targets else {})
-        if not text.strip() and with_targets:
+        if not text.strip() and skip_empty:
             yield {**record, "log_probability": None, "tokens": [], "truncated": False}
             continue
         result = next(scored)

@@ -10,7 +10,7 @@ from typing import Any
 
 from regard.atomic_files import write_text
 from regard.errors import RegardError
-from regard.inference.run import clean_text
+from regard.inference.run import without_surrogates
 from regard.tasks.task import Evaluation
 from regard.training import RunFolder
 from regard.verified_files import read_json
@@ -94,6 +94,8 @@ def full_paths(data: str | PathLike[str] | Sequence[str | PathLike[str]]) -> lis
     given = [data] if isinstance(data, str | PathLike) else data
     names = [os.fspath(name) for name in given]
     return [
-        clean_text(name if name == "-" or name.startswith("hf:") else os.path.realpath(name))
+        without_surrogates(
+            name if name == "-" or name.startswith("hf:") else os.path.realpath(name)
+        )
         for name in names
     ]

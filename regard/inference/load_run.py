@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
+from regard.inference.import_run import import_temporarily
 from regard.inference.run import Run, load_weights
+from regard.pretrained.checkpoint import is_checkpoint
 from regard.tasks.registry import TASKS
 from regard.training import RunFolder
 from regard.training.prepared_data import read_prepared, verify_prepared
@@ -17,8 +19,13 @@ from regard.training.tensor_files import read_header
 
 
 def load(path: str | PathLike[str]) -> Run:
-    """A trained run, ready for use."""
+    """A trained run, ready for use.
+
+    The folder of a pretrained model is imported first, into a temporary folder.
+    """
     folder = RunFolder(Path(path))
+    if is_checkpoint(folder.path):
+        folder = import_temporarily(folder.path)
     config = folder.config()
     name = config["task"]
     try:
@@ -36,7 +43,9 @@ def load(path: str | PathLike[str]) -> Run:
     verify_prepared(folder, prepared, corpora=False)
     task = spec.load(data, model, folder.data)
     network = load_weights(task, folder.model)
-    return Run(name, folder, task, network, data, config["model"])
+    part = getattr(task, "pretrained", None)
+    options = config["model"] if part is None else asdict(part.architecture)
+    return Run(name, folder, task, network, data, options)
 
 
 def _options(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from regard.data import Summary, hold_examples, resolve
+from regard.data.readers.lines import clean_line, to_nfc
 from regard.errors import OptionError, RegardError, refuse_empty
 from regard.notebook_cards import card
 from regard.options import COLUMN_OPTIONS
@@ -44,7 +45,8 @@ class Run:
     data: Any
     """The data options it was trained with."""
     model_options: Mapping[str, Any] = field(default_factory=dict)
-    """The model options it was trained with, as in its config."""
+    """The model options it was trained with, as in its config; the architecture of a pretrained
+    model."""
 
     @property
     def spec(self) -> TaskSpec:
@@ -65,6 +67,10 @@ class Run:
     def labels(self) -> tuple[str, ...]:
         """The names of its labels or tags, in the order of `predict_proba`."""
         return tuple(self.spec.require("labels", self.folder.path, "labels")(self.task))
+
+    def _clean(self, text: Any) -> Any:
+        """The text as the task reads it: a text to be continued keeps the blanks at its end."""
+        return clean_text(text) if self.spec.generation is None else clean_prompt(text)
 
     @overload
     def __call__(self, texts: str, **options: Any) -> str: ...
@@ -99,7 +105,7 @@ class Run:
         if isinstance(texts, str):
             (prediction,) = self.predict([texts], batch_size=batch_size, **options)
             return prediction
-        clean = clean_texts(texts)
+        clean = clean_texts(texts, self._clean)
         filled = [i for i, text in enumerate(clean) if not isinstance(text, str) or text.strip()]
         prefixes = options.pop("prefixes", None)
         if prefixes is not None and len(prefixes) != len(clean):
@@ -108,7 +114,7 @@ class Run:
         size = max(1, batch_size or len(filled))
         for chosen in (filled[i : i + size] for i in range(0, len(filled), size)):
             if prefixes is not None:
-                options["prefixes"] = [clean_text(prefixes[i]) for i in chosen]
+                options["prefixes"] = [clean_prompt(prefixes[i]) for i in chosen]
             batch = self.task.predict(self.model, [clean[i] for i in chosen], **options)
             for i, prediction in zip(chosen, batch, strict=True):
                 predictions[i] = _as_one_line(prediction)
@@ -147,18 +153,25 @@ class Run:
         return explain(self, text, erase=erase)
 
     def align(self, data: Any, **options: Any) -> "list[Alignment]":
-        """The word alignment of each sentence pair, from attention.
+        """The word alignment of each sentence pair, from attention or by a trained aligner.
 
         Args:
             data: file names, or pairs in any form that `regard.train` takes.
             options: those of `regard.inference.align.alignments.align`; `place` says where the
-                attention is read (default: the layer and head that `choose_head` chooses).
+                attention is read (default: the layer and head that `choose_head` chooses). Of an
+                aligner `threshold`, the minimum weight of a link.
         """
         from regard.inference.align.alignments import align
         from regard.inference.align.choose_head import choose_head, validation_pairs
         from regard.inference.align.forced_pairs import attention_sizes
         from regard.inference.align.read_pairs import read_every_pair
 
+        if self.spec.aligner is not None:
+            from regard.inference.align.trained_aligner import align_directly
+
+            return list(
+                align_directly(self, read_every_pair(self, resolve(hold_examples(data))), **options)
+            )
         attention_sizes(self)  # refuses a run that cannot align
         pairs = read_every_pair(self, resolve(hold_examples(data)))
         place = options.pop("place", None) or choose_head(self, validation_pairs(self) or pairs)
@@ -190,7 +203,7 @@ class Run:
         make_trace = self.spec.trace
         if make_trace is None:
             raise ValueError(f"a trace does not apply to {self.name} runs")
-        clean = clean_text(text)
+        clean = self._clean(text)
         if isinstance(clean, str) and not clean.strip():
             return Trace(self.name, {}, (), "", card=self.card())
         if target is not None:
@@ -233,7 +246,7 @@ class Run:
         """
         generation = self.spec.require("generation", self.folder.path, "generating text")
         pieces: Iterator[str] = generation.generate(
-            self.task, self.model, clean_text(prompt), **options
+            self.task, self.model, clean_prompt(prompt), **options
         )
         return pieces
 
@@ -241,21 +254,26 @@ class Run:
         """Several continuations of one prompt, which they begin with."""
         generation = self.spec.require("generation", self.folder.path, "generating text")
         predictions: list[Prediction] = generation.samples(
-            self.task, self.model, clean_text(prompt), samples, **options
+            self.task, self.model, clean_prompt(prompt), samples, **options
         )
         return predictions
 
     def log_probabilities(
-        self, texts: Sequence[str], targets: Sequence[str] | None = None
+        self, texts: Sequence[str], targets: Sequence[str] | None = None, **options: Any
     ) -> list[LogProbability]:
-        """The log-probability of each text (language), or of each target (translation)."""
+        """The log-probability of each text (language), or of each target (translation).
+
+        `running=True` reads the texts of a language model as one text, as `evaluate` does.
+        """
         compute = self.spec.log_probabilities
         if compute is None:
             raise ValueError(f"log-probabilities of texts do not apply to {self.name} runs")
         if targets is not None and len(targets) != len(texts):
             raise ValueError(f"{len(targets)} targets for {len(texts)} texts")
         clean = None if targets is None else [clean_text(target) for target in targets]
-        return compute(self.task, self.model, [clean_text(text) for text in texts], clean)
+        return compute(
+            self.task, self.model, [clean_text(text) for text in texts], clean, **options
+        )
 
     def with_weights(self, path: Path) -> "Run":
         """The run with the weights of another file of its folder, such as a checkpoint."""
@@ -343,17 +361,31 @@ def load_weights(task: Task[Any], path: Path) -> nn.Module:
         raise RegardError(f"{path.parent}: {error}") from error
 
 
-def clean_texts(texts: Any) -> list[Any]:
-    """The clean texts of a list, or of anything else that can be iterated over."""
+def clean_texts(texts: Any, clean: Callable[[Any], Any] | None = None) -> list[Any]:
+    """The texts of a list, or of anything else that can be iterated over, without blanks around."""
     if not isinstance(texts, Iterable) or isinstance(texts, bytes):
         raise ValueError(f"expected a text or a list of texts, got {texts!r}")
-    return [clean_text(text) for text in texts]
+    return [(clean or clean_text)(text) for text in texts]
 
 
 def clean_text(text: Any) -> Any:
-    """The text without lone surrogates, which no file can hold; an array as it is."""
-    if isinstance(text, str):
-        return text.encode("utf-8", "replace").decode("utf-8")
+    """The text as training reads it, without blanks at its ends; an array as it is."""
+    return clean_line(without_surrogates(text)) if isinstance(text, str) else _check_array(text)
+
+
+def clean_prompt(text: Any) -> Any:
+    """A text to be continued: blanks at its end are part of what is continued."""
+    if not isinstance(text, str):
+        return _check_array(text)
+    return to_nfc(without_surrogates(text)).lstrip()
+
+
+def without_surrogates(text: str) -> str:
+    """The text without lone surrogates, which no file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _check_array(text: Any) -> Any:
     if text is None or isinstance(text, int | float):
         raise ValueError(f"expected a text, got {text!r}")
     return text

@@ -18,6 +18,7 @@ from regard.tasks.shared.http_shapes import HttpShapes
 if TYPE_CHECKING:
     from regard.data import DataReport, Example, Source, Summary
     from regard.tasks.shared.explain_target import ExplainTarget
+    from regard.tasks.shared.pretrained.pretrained_encoder import AdoptedModel
     from regard.tasks.task import Task
     from regard.trace import Trace
 
@@ -50,6 +51,22 @@ class TranslationService:
 
 
 @dataclass(frozen=True)
+class WordAligner:
+    """How the models of a task align the words of sentence pairs."""
+
+    posteriors: Callable[..., list[Any]]
+    """(task, model, pairs): per pair a record with `source`, `target`, `weights` [t, s], `joint`
+    [t, s] (what each target word attends to, as both directions see it) and `links(threshold)`."""
+    threshold: Callable[[Any], float]
+    """(model): the minimum weight of a link that was chosen in training."""
+    choose_threshold: Callable[..., float]
+    """(posteriors, gold links): another one, for these pairs."""
+    lexicon: Callable[..., Iterator[Any]]
+    """(task, model, least probability): pairs of words that translate each other, as tuples of
+    source, target and the probability of each given the other."""
+
+
+@dataclass(frozen=True)
 class TaskSpec:
     """One task: its options, how its data is read and prepared, and what its runs can do.
 
@@ -75,6 +92,8 @@ class TaskSpec:
     """Arguments of `regard train NAME` for an example in its help."""
     training_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Training options with other defaults than those of `TrainingConfig`."""
+    pretrained_defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Options with other defaults where the option `pretrained` names a model."""
     attend_with: str = ""
     """Training options with which its models attend, named where a run without attention is to be
     shown."""
@@ -122,7 +141,12 @@ class TaskSpec:
     source_attention: Callable[..., tuple[int, int]] | None = None
     """(task, model): how many layers and heads attend from the target to the source; RegardError
     where none does. Needed for alignments."""
+    aligner: WordAligner | None = None
+    """For a task whose models align words themselves, rather than by attention to a source."""
     translation: TranslationService | None = None
+
+    adopt: "Callable[..., AdoptedModel] | None" = None
+    """(checkpoint): a pretrained model with a head for this task, as a run."""
 
     http: HttpShapes = field(default_factory=HttpShapes)
     screens: tuple[str, ...] = SCREENS
@@ -151,6 +175,7 @@ TASKS: Table[TaskSpec] = Table(
         "classify": "regard.tasks.classification:SPEC",
         "tag": "regard.tasks.tagging:SPEC",
         "algorithm": "regard.tasks.algorithm:SPEC",
+        "align": "regard.tasks.alignment:SPEC",
     },
 )
 """Tasks by name; a task is imported when it is first used."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from regard.metrics import ClassReport, Measurement, Tally
 from regard.notebook_cards import table
@@ -111,4 +112,13 @@ class Task(Protocol[Model]):
     @property
     def predict(self) -> Callable[..., Sequence[Prediction]]:
         """Called with a model and texts, none of them empty: one prediction per text."""
+        ...
+
+
+@runtime_checkable
+class OwnOptimizer(Protocol):
+    """A task that has an optimizer of its own."""
+
+    def optimizer(self, model: Any, config: Any) -> Optimizer:
+        """Its optimizer; OptionError where a training option of `config` does not apply."""
         ...

@@ -16,6 +16,7 @@ from regard.notebook_cards import shorten
 from regard.trace.json_fields import Field
 from regard.trace.look import Look, equal_fields
 from regard.trace.weight_codec import ENCODING, pack, unpack
+from regard.verified_files import open_named
 
 if TYPE_CHECKING:
     from regard.show import Drawing
@@ -115,7 +116,7 @@ class Trace:
     def read(path: str | PathLike[str]) -> "Trace":
         """Read a trace from a JSON file."""
         try:
-            with Path(path).open("rb") as stream:
+            with open_named(Path(path)) as stream:
                 return Trace.from_json(stream.read(MAX_BYTES + 1), str(path))
         except OSError as error:
             raise RegardError(f"{path}: cannot be read ({error.strerror})") from error

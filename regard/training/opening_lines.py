@@ -9,9 +9,16 @@ from regard.training.config import TrainingConfig
 
 MODEL_OPTIONS = (
     "model", "encoder", "decoder", "cell", "attention", "pooling", "memory",
-    "width", "layers", "experts",
+    "width", "layers", "experts", "pretrained",
 )  # fmt: skip
 """Options that say what a model is, where it has them."""
+
+
+def model_options(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of a config that say what the model is: a pretrained one is its folder."""
+    data = config.get("data")
+    pretrained = data.get("pretrained") if isinstance(data, Mapping) else None
+    return config.get("model") or {} if pretrained is None else {"pretrained": pretrained}
 
 
 def model_line(options: Mapping[str, Any], parameters: int) -> str:
@@ -43,7 +50,7 @@ def plan_line(config: TrainingConfig, batches: int, threads: int) -> str:
     if not config.epochs:
         parts.insert(1, f"epochs of {each}")
     if config.accumulate > 1:
-        parts.append(f"{config.accumulate} per update")
+        parts.append(f"{min(config.accumulate, batches)} per update")
     return format_row("plan", ", ".join([*parts, _number(threads, "thread")]))
 
 

@@ -15,8 +15,9 @@ from regard.training.run_folder import CONFIG, RunFolder
 from regard.training.run_identity import run_identity
 from regard.verified_files import MAX_JSON, MEBIBYTE, file_digest, json_digest, read_json
 
-CORPUS = ".arrow"
-"""How the names of corpora end: only training reads them."""
+TRAINING_ONLY = (".arrow", "initial.safetensors")
+"""How the names of corpora, and of the weights that training starts from, end: only training reads
+them."""
 MAX_RECORD = 4 * MEBIBYTE
 
 
@@ -71,7 +72,7 @@ def verify_prepared(folder: RunFolder, prepared: Prepared, *, corpora: bool) -> 
         path = folder.data / name
         if not _is_inside(name):
             raise RegardError(f"{folder.prepared}: {name!r} is not a file of the run")
-        if name.endswith(CORPUS) and not corpora:
+        if name.endswith(TRAINING_ONLY) and not corpora:
             continue
         if file_digest(path, MAX_JSON if path.suffix == ".json" else None) != expected:
             raise RegardError(

@@ -30,6 +30,8 @@ def make_configs(spec: TaskSpec, given: Mapping[str, Any]) -> tuple[Any, Any, Tr
     """Data, model and training options of a task, checked; `given` has some of them by name."""
     check_names(given, (spec.data, spec.model, TrainingConfig), spec.name)
     defaults = dict(spec.training_defaults)
+    if given.get("pretrained") is not None:
+        defaults |= spec.pretrained_defaults
     if given.get("steps") is not None or given.get("minutes") is not None:
         defaults["epochs"] = None
     options = {**defaults, **given}
@@ -69,8 +71,8 @@ def train_run(
     defaults = dict(zip(parts, map(asdict, make_configs(spec, {})), strict=True))
     if folder.packed.exists():
         raise RegardError(
-            f"{folder.path}: was packed or pruned, without what training needs: choose another "
-            "--out to train a new run"
+            f"{folder.path}: was packed, pruned or imported, without what training needs: choose "
+            "another --out to train a new run"
         )
     with folder.begin({"task": task, **parts}, defaults) as resumed:
         if resumed:

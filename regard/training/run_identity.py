@@ -12,7 +12,7 @@ from typing import Any
 from regard.errors import RegardError
 from regard.training.config import BUDGET_OPTIONS
 
-FILE_OPTIONS = ("data", "valid", "alignments", "vectors")
+FILE_OPTIONS = ("data", "valid", "valid_gold", "alignments", "vectors", "pretrained")
 """Data options that name files whose content a run depends on."""
 PARTS = ("task", "data", "model", "training")
 

@@ -116,7 +116,7 @@ def test_scores_are_the_models_log_probabilities(run):
                 total += float(output.logits[0, 0].double().log_softmax(-1)[token])
         assert found.log_probability == pytest.approx(total, abs=1e-4)
         assert len(found.tokens) == len(ids)
-    long = "film " * 700
+    long = " ".join(["film"] * 700)
     parts = run.log_probabilities([long, *TEXTS])
     assert len(parts[0].tokens) == len(run.task.tokenizer.ids([long])[0]) + 1
     assert math.isfinite(parts[0].log_probability)

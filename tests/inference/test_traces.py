@@ -180,7 +180,9 @@ def test_a_target_is_for_translation_alone(runs):
         runs["tag", 0].trace("the film", "O O")
 
 
-@pytest.fixture(scope="module", params=["word", "bpe", "unigram", "character", "bytes"])
+@pytest.fixture(
+    scope="module", params=["word", "whitespace", "bpe", "unigram", "character", "bytes"]
+)
 def tokenizer(request):
     texts = ["the (cat) sat.", "l'homme naïve, 東京 ✓ the dog sat.", "hello 🦜 you"] * 3
     return Tokenizer.train(request.param, texts, 300)

@@ -63,11 +63,11 @@ from regard.models.past_attention import PastAttention
 def graphs_of(model: nn.Module) -> dict[str, Graph]:
     """The graphs of a model, by the names of their files."""
     for kind, write in WRITERS.items():
-        if isinstance(model, kind):
+        if isinstance(model, kind) and not hasattr(model, "architecture"):
             return write(model)
     raise RegardError(
         f"a model of type {type(model).__name__} cannot be exported: only the models built "
-        "into regard can"
+        "into regard can, and pretrained ones not yet"
     )
 
 

@@ -17,7 +17,7 @@ from regard.training.stored_runs.run_summary import is_training, summarize_run
 from regard.verified_files import parse_json, read_bytes, read_json
 
 CARD = "README.md"
-CORPUS_ENDING = ".arrow"
+TRAINING_ONLY = (".arrow", "initial.safetensors")
 """How the names of files end that hold tokenized text."""
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 """The date of all files in an archive, so that the same run gives the same archive."""
@@ -62,7 +62,9 @@ def prune_run(path: Path, *, dry_run: bool = False) -> dict[str, int]:
         "checkpoints": sorted(folder.checkpoints.glob("*.safetensors")),
         "training state": sorted(folder.state.glob("*.safetensors")),
         "training data": [
-            file for file in [folder.data / f"train{CORPUS_ENDING}"] if file.is_file()
+            folder.data / name
+            for name in ("train.arrow", "initial.safetensors")
+            if (folder.data / name).is_file()
         ],
     }
     freed = {name: sum(file.stat().st_size for file in files) for name, files in parts.items()}
@@ -115,7 +117,7 @@ def _contents(folder: RunFolder, half: bool) -> Iterator[tuple[str, Path | bytes
     yield folder.packed.name, _as_json({"how": "packed", "written": int(summary.modified)})
     yield CARD, model_card(summary).encode()
     for file in sorted(folder.data.rglob("*")):
-        if file.is_file() and not file.is_symlink() and file.suffix != CORPUS_ENDING:
+        if file.is_file() and not file.is_symlink() and not file.name.endswith(TRAINING_ONLY):
             name = file.relative_to(folder.path).as_posix()
             prepared = file == folder.prepared
             yield name, _prepared_without_texts(file) if prepared else file

@@ -27,7 +27,7 @@ class RunSummary:
     path: Path
     config: dict[str, Any]
     status: str
-    """finished, interrupted, training, packed, or without weights."""
+    """finished, interrupted, training, packed, imported, or without weights."""
     best: dict[str, Any] | None
     """The line of metrics of the saved weights; None without a validation."""
     data: dict[str, Any]
@@ -163,7 +163,7 @@ def _status(folder: RunFolder, position: Mapping[str, Any], has_model: bool) -> 
     if not has_model:
         return "interrupted" if position.get("finished") is False else "no weights"
     if folder.packed.exists():
-        return "packed"
+        return "imported" if _read_record(folder.packed).get("how") == "imported" else "packed"
     if not position:
         return "finished"
     return "finished" if position.get("finished") else "interrupted"
