@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def verdict(result: "ComparisonResult") -> str:
-    """What the tests show about the best system."""
+    """What the tests show about the best system, and how many pairs of all differ."""
     if len(result.systems) < 2:
         return f"Only {result.systems[0].label} could be trained: there is nothing to compare."
     best = result.systems[0]
@@ -17,10 +17,10 @@ def verdict(result: "ComparisonResult") -> str:
     worse = [label for label in others if result.pair(best.label, label).differs]
     unclear = [label for label in others if label not in worse]
     terms = f"{result.metric}, {result.budget} each, {result.examples:,} test examples"
-    tail = _caveats(result)
+    tail = _pairs(result) + _caveats(result)
     if not worse:
-        again = [f"{pair.first} and {pair.second}" for pair in result.pairs if pair.differs]
-        among = "" if not again else f" between {best.label} and the others"
+        others_differ = any(pair.differs for pair in result.pairs)
+        among = "" if not others_differ else f" between {best.label} and the others"
         return f"No difference that this test can see{among} ({terms}){_size(result)}.{tail}"
     text = f"{best.label} is better than {_listed(worse)} ({terms})"
     if unclear:
@@ -41,6 +41,14 @@ def _size(result: "ComparisonResult") -> str:
     return (
         f": a true difference of about {format_bare_value(max(known), result.unit)}{unit} would be"
     )
+
+
+def _pairs(result: "ComparisonResult") -> str:
+    """How many pairs differ, where that is more than a comparison of two."""
+    different = sum(pair.differs for pair in result.pairs)
+    if not different or len(result.systems) < 3:
+        return ""
+    return f" Of all {len(result.pairs)} pairs, {different} differ after Holm's correction."
 
 
 def _caveats(result: "ComparisonResult") -> str:

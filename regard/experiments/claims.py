@@ -12,6 +12,28 @@ from regard.show.report_page import Table
 
 Size = Literal["tiny", "default", "large"]
 T = TypeVar("T")
+TOPICS = {
+    "L2": "recurrent cells and their gradients",
+    "L3": "attention in language models",
+    "L5": "sharing over time",
+    "S2": "the bottleneck",
+    "S4": "attention in the decoder",
+    "S5": "alignment",
+    "A1": "scores",
+    "A2": "query, key and value",
+    "A3": "self-attention without weights",
+    "A4": "heads and positions",
+    "A5": "no recurrence",
+    "C1": "sums of word vectors",
+    "C2": "weighted means",
+    "C3": "fixed attention",
+    "C4": "general attention",
+    "C5": "masked errors",
+    "X1": "mixture of experts",
+    "X2": "shortcuts",
+    "X3": "memory",
+}
+"""Topics of the lectures by row of their table."""
 
 
 class Measured(NamedTuple):
@@ -51,6 +73,8 @@ class Setting:
 
     size: Size
     folder: Path
+    vectors: str | None = None
+    """A file of word vectors or a run, for experiments that read them."""
 
     def pick(self, tiny: T, default: T, large: T) -> T:
         """A value by size."""
@@ -78,7 +102,14 @@ class Experiment:
     claim: str
     source: str
     row: str
-    """Rows of the table of what Regard covers, such as A5."""
+    """Rows of the lectures' table of topics, such as A5; `TOPICS` has them in words."""
     minutes: float | int
     """Minutes of the default size on two cores."""
     run: Callable[[Setting], Finding]
+    reads_vectors: bool = False
+    """Whether it can use the user's word vectors."""
+
+    @property
+    def topics(self) -> str:
+        """The rows in words."""
+        return ", ".join(TOPICS.get(row, row) for row in self.row.split(", "))

@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,25 @@ from regard.show.png import png_from_svg
 from regard.show.report_page import Block, Heading, Picture, Table, Text, report_page
 
 
-def run_experiment(name: str, out: Path, size: Size = "default") -> Finding:
-    """Run an experiment and write result.json, report.html and its pictures into a folder."""
+def run_experiment(
+    name: str, out: Path, size: Size = "default", *, vectors: str | None = None
+) -> Finding:
+    """Run an experiment and write result.json, report.html and its pictures into a folder.
+
+    Args:
+        name: its name.
+        out: the folder.
+        size: tiny, default or large.
+        vectors: a file of word vectors or a run, for experiments that read them.
+    """
     experiment = EXPERIMENTS.row(name)
+    if vectors is not None and not experiment.reads_vectors:
+        raise RegardError(f"--vectors does not apply to the experiment {name}")
     make_folder(out)
     started = time.monotonic()
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _one_thread():
         torch.manual_seed(0)
-        finding = experiment.run(Setting(size, out))
+        finding = experiment.run(Setting(size, out, vectors))
     seconds = time.monotonic() - started
     for picture, svg in finding.pictures.items():
         write_text(out / f"{picture}.svg", svg)
@@ -91,6 +102,17 @@ def report_all(found: Sequence[tuple[Experiment, Finding]], failed: Mapping[str,
     for experiment, finding in found:
         blocks += [Heading(experiment.name), *experiment_blocks(experiment, finding)]
     return report_page("Experiments", blocks)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Threads of small networks mostly wait for each other; one is faster."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _write_bytes(path: Path, data: bytes) -> None:

@@ -11,12 +11,20 @@ from regard.attention import masks
 from regard.attention.positions import sinusoids
 from regard.corpora import make_corpus
 from regard.data.split import write_split
-from regard.experiments.claims import Setting
+from regard.experiments.claims import Setting, T
 from regard.inference.load_run import load
 from regard.inference.run import Run
 from regard.layers import Block
+from regard.layers.multihead import Cache
+from regard.layers.transformer import BlockCache
 from regard.tasks.registry import TASKS
 from regard.training.run import train_run
+
+
+def seeded(make: Callable[[], T], seed: int) -> T:
+    """A network whose weights, and words made after it, depend on a seed."""
+    torch.manual_seed(seed)
+    return make()
 
 
 def fit(
@@ -43,6 +51,8 @@ class CausalTransformer(nn.Module):
     """Predicts each next symbol from those before it.
 
     `positions` is none, sinusoids or learned (added to the input), rotary or linear (in the score).
+    With `empty_key`, every layer has one more key, learned and before all others, whose value is
+    zero: a head that attends to it reads nothing.
     """
 
     def __init__(
@@ -55,28 +65,38 @@ class CausalTransformer(nn.Module):
         positions: str = "rotary",
         max_length: int = 64,
         feed_forward: bool = True,
+        normalize: str = "softmax",
+        empty_key: bool = False,
     ) -> None:
         super().__init__()
-        self.positions, self.width = positions, width
+        self.positions, self.width, self.heads = positions, width, heads
         self.symbols = nn.Embedding(symbols, width)
         own = positions if positions in ("rotary", "linear") else "none"
         hidden = 2 * width if feed_forward else 1
         self.blocks = nn.ModuleList(
-            Block(width, heads, hidden, positions=own) for _ in range(layers)
+            Block(width, heads, hidden, positions=own, normalize=normalize) for _ in range(layers)
+        )
+        empty = layers if empty_key else 0
+        self.empty_keys = nn.ParameterList(
+            torch.zeros(heads, 1, width // heads) for _ in range(empty)
         )
         self.places = nn.Embedding(max_length, width) if positions == "learned" else None
         self.output = nn.Linear(width, symbols)
 
     def forward(self, symbols: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Logits, and the weights [b, h, t, t] of each layer."""
+        """Logits, and the weights [b, h, t, t] of each layer; an empty key is the first column."""
         states, weights = self.symbols(symbols), list[Tensor]()
         if self.positions == "sinusoids":
             states = states + sinusoids(symbols.shape[1], self.width)
         if self.places is not None:  # places beyond the last one that was learned are the last
             last = self.places.num_embeddings - 1
             states = states + self.places(torch.arange(symbols.shape[1]).clamp(max=last))
-        for block in self.blocks:
-            passed = block(states, masks.causal())
+        for number, block in enumerate(self.blocks):
+            cache = None
+            if len(self.empty_keys):
+                key = self.empty_keys[number].expand(len(symbols), -1, -1, -1)
+                cache = BlockCache(Cache(key, torch.zeros_like(key)), None)
+            passed = block(states, masks.causal(), cache=cache)
             states = passed.output
             weights.append(passed.weights["self"])
         return self.output(states), weights

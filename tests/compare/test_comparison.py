@@ -175,6 +175,15 @@ def test_the_verdict_claims_no_more_than_the_test_shows():
     )
     assert "is better than c" in mixed.verdict
     assert "there is no difference that this test can see" in mixed.verdict
+    assert mixed.verdict.endswith("Of all 3 pairs, 2 differ after Holm's correction.")
+    assert "pairs" not in clear.verdict + equal.verdict
+    hidden = result(  # the best system varies so much that only the others differ
+        a=records([0.7, 0.99, 0.99]), b=records([0.8, 0.81, 0.8]), c=records([0.5, 0.51, 0.5])
+    )
+    assert hidden.verdict.startswith(
+        "No difference that this test can see between a and the others"
+    )
+    assert "Of all 3 pairs, 1 differ" in hidden.verdict
     assert "With one seed" in result(a=records([0.9]), b=records([0.7])).verdict
     assert "nothing to compare" in result(a=records([0.9])).verdict
     lower = result(a=records([3.0, 3.1], higher=False), b=records([2.0, 2.1], higher=False))

@@ -10,7 +10,14 @@ import pytest
 
 from regard.cli import main
 from regard.experiments import EXPERIMENTS, Finding
-from regard.experiments.claims import Experiment, Measured, Setting, clearly_above, over_seeds
+from regard.experiments.claims import (
+    TOPICS,
+    Experiment,
+    Measured,
+    Setting,
+    clearly_above,
+    over_seeds,
+)
 from regard.experiments.experiment_results import report_all, run_experiment, verdict
 
 NAMES = list(EXPERIMENTS)
@@ -38,6 +45,7 @@ def test_is_one_readable_file(name):
     assert len(text.splitlines()) <= 150
     assert len((ast.get_docstring(ast.parse(text)) or "").splitlines()) >= 4
     assert EXPERIMENTS[name].minutes <= 3
+    assert {*EXPERIMENTS[name].row.split(", ")} <= {*TOPICS}
 
 
 def test_a_claim_that_fails_is_reported_as_failed():
@@ -62,7 +70,8 @@ def test_intervals_over_seeds():
 def test_the_command(capsys, tmp_path):
     assert main(["experiment", "--list"]) == 0
     listed = capsys.readouterr().out
-    assert all(name in listed for name in NAMES)
+    assert all(one.name in listed and one.claim in listed for one in EXPERIMENTS.values())
+    assert "reweigh (0.1 min; A3: self-attention without weights)" in listed
     assert main(["experiment", "permutaton"]) == 2
     assert "did you mean 'permutation'?" in capsys.readouterr().err
     assert main(["experiment"]) == 2

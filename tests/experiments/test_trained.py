@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from regard.data.examples import AlignedPair
 from regard.experiments.claims import over_seeds
 from regard.experiments.fitting import CausalTransformer, fit, next_symbol_loss
 from regard.experiments.trained import (
@@ -13,9 +14,13 @@ from regard.experiments.trained import (
     explanation,
     heads,
     induction,
+    learned_alignments,
     lengths,
+    lookup_task,
     negation,
+    other_weights,
     recall,
+    score_scaling,
     sinks,
     span,
 )
@@ -118,28 +123,105 @@ def test_both_sides_of_the_bottleneck_have_the_same_size():
     assert max(sizes) <= 1.03 * min(sizes)
     assert bottleneck.judge({"none": [0.5, 0.6], "additive": [0.0, 0.05]})
     assert not bottleneck.judge({"none": [0.1, 0.1], "additive": [0.1, 0.1]})
-    source, target, right = bottleneck.pairs(2, 4)
+    source, _, right = bottleneck.pairs(2, 4, "copy")
+    assert (right == source).all()
+    source, target, right = bottleneck.pairs(2, 4, "reverse")
     assert (right == source.flip(1)).all()
     assert (target[:, 1:] == right[:, :-1]).all()
 
 
-def test_shuffling_is_judged_with_the_uniform_baseline():
-    found = {kind: [(0.99, 0.1), (0.98, 0.1)] for kind in explanation.KINDS}
+def test_other_weights_are_judged_with_the_uniform_baseline():
+    def answers(right, shuffled, adversarial):
+        return [explanation.Answer(right - d, shuffled, adversarial, None) for d in (0, 0.01)]
+
+    found = {kind: answers(0.99, 0.1, 0.9) for kind in explanation.KINDS}
     assert explanation.judge(found)
-    assert not explanation.judge(found | {"softmax, in context": [(0.99, 0.6), (0.98, 0.5)]})
-    assert not explanation.judge(found | {"uniform, in context": [(0.7, 0.0), (0.6, 0.0)]})
+    own, uniform = "softmax, in context", "uniform, in context"
+    assert not explanation.judge(found | {own: answers(0.99, 0.6, 0.9)})
+    assert not explanation.judge(found | {own: answers(0.99, 0.1, 0.2)})
+    assert not explanation.judge(found | {uniform: answers(0.7, 0.0, 0.9)})
     words, labels, places = explanation.reviews(20)
     deciding = words[torch.arange(20), places]
     assert (deciding // explanation.OPINIONS == labels).all()
 
 
+def test_divergence_of_weights_by_hand():
+    one, other = torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 0.5, 0.5])
+    assert float(other_weights.divergence(one, one)) == pytest.approx(0, abs=1e-6)
+    assert float(other_weights.divergence(one, other)) == pytest.approx(1, abs=1e-6)
+    half = torch.tensor([0.5, 0.5, 0.0])  # mean .75, .25: (log2 4/3 + log2(2/3)/2 + log2(2)/2) / 2
+    assert float(other_weights.divergence(one, half)) == pytest.approx(0.311278, abs=1e-5)
+
+
+class Planted(torch.nn.Module):
+    """A decision that depends on every weight, or on none."""
+
+    def __init__(self, strength):
+        super().__init__()
+        self.strength = strength
+
+    def forward(self, words, weights=None):
+        place = torch.arange(1.0, words.shape[1] + 1)
+        first = self.strength * (weights * (place - 1)).sum(-1)  # 0 only if all is on the first
+        return torch.stack([first, torch.zeros_like(first)], -1), weights
+
+
+def test_an_adversary_finds_other_weights_where_there_are_any():
+    words, sharp = torch.zeros(20, 6, dtype=torch.long), torch.eye(6)[:1].repeat(20, 1)
+    assert other_weights.adversarial_share(Planted(0.0), words, sharp, 60) == 1.0
+    assert other_weights.adversarial_share(Planted(20.0), words, sharp, 60) == 0.0
+
+
 def test_the_first_token_of_even_and_of_sunk_attention():
     even = np.tril(np.ones((9, 9))) / np.arange(1, 10)[:, None]
-    assert sinks.first_token_share(even) == pytest.approx(1.0)
+    assert sinks.head_shares(even) == pytest.approx((1.0, 1.0, 0.0))
     sunk = np.zeros((9, 9))
     sunk[:, 0] = 1.0
-    assert sinks.first_token_share(sunk) == pytest.approx(np.mean(np.arange(5, 10)))
+    assert sinks.head_shares(sunk).first == pytest.approx(np.mean(np.arange(5, 10)))
+    emptied = np.hstack([np.ones((9, 1)), np.zeros((9, 9))])  # all weight on an empty key
+    assert sinks.head_shares(emptied) == pytest.approx((0.0, 0.0, 1.0))
+    assert sinks.judge([4.0, 4.1])
     assert not sinks.judge([1.0, 1.1])
+
+
+def test_an_empty_key_is_one_more_column_and_reads_nothing():
+    network = CausalTransformer(9, 8, layers=1, heads=2, empty_key=True, positions="none")
+    symbols = torch.randint(9, (3, 5))
+    logits, (weights,) = network(symbols)
+    assert weights.shape == (3, 2, 5, 6)
+    assert (weights[:, :, 0, 2:] == 0).all()  # the first query has itself and the empty key
+    torch.testing.assert_close(weights.sum(-1), torch.ones(3, 2, 5))
+    changed = network(torch.cat([symbols[:, :4], (symbols[:, 4:] + 1) % 9], 1))[0]
+    torch.testing.assert_close(changed[:, :4], logits[:, :4])
+    with torch.no_grad():  # drawn to the empty key, all queries read zero and know no context
+        network.blocks[0].own.query.weight.zero_()
+        network.blocks[0].own.query.bias.fill_(1.0)
+        network.empty_keys[0].fill_(50.0)
+    alone = network(symbols[:, 4:])[0]
+    torch.testing.assert_close(network(symbols)[0][:, 4:], alone)
+
+
+def test_scaling_is_what_keeps_the_gradient():
+    unscaled, scaled = (score_scaling.entropy_and_gradient(1024, t)[0] for t in (1.0, 32.0))
+    assert unscaled < 1 < 3.5 < scaled <= 5
+    assert score_scaling.entropy_and_gradient(64, 1e6)[0] == pytest.approx(5)  # 32 even keys
+    flat = {(s, d): [0.2, 0.21, 0.2] for s in ("dot", "scaled_dot") for d in (4, 256)}
+    assert not score_scaling.judge(flat, 4, 256)
+    assert score_scaling.judge(flat | {("dot", 256): [0.05, 0.05, 0.051]}, 4, 256)
+
+
+def test_only_a_score_that_reads_keys_can_look_up():
+    key, keys, values, right = lookup_task.lookups(7)
+    assert (values[keys == key[:, None]] == right).all()
+    assert lookup_task.lookup_accuracy("scaled_dot", 300) > 0.9
+    assert lookup_task.lookup_accuracy("location", 300) < 0.5
+
+
+def test_what_is_held_for_the_backward_pass_is_counted_once():
+    numbers = torch.ones(1000, requires_grad=True)
+    assert lookup_task.held_for_backward(lambda: numbers.exp()) == 4000
+    assert lookup_task.held_for_backward(lambda: numbers * numbers) == 4000
+    assert lookup_task.held_for_backward(lambda: numbers + 1) == 0
 
 
 def test_distance_of_the_weight():
@@ -151,7 +233,11 @@ def test_distance_of_the_weight():
 
 
 def test_symbols_are_counted_by_length():
-    lines = ({"target": "1 2", "predicted": "1 3"}, {"target": "1 2 3", "predicted": "1 2 3"})
+    lines = [
+        {"source": "1 2", "target": "1 2", "predicted": "1 3"},
+        {"source": "1 2 3", "target": "1 2 3", "predicted": "1 2 3"},
+    ]
+    assert recall.problem_length("a 1 b 2 ? a") == 2
     assert recall.accuracy(lines, range(2, 3)) == 0.5
     assert recall.accuracy(lines, range(2, 4)) == 0.8
     high, low = over_seeds([0.9]), over_seeds([0.4])
@@ -163,3 +249,21 @@ def test_beams_are_judged_by_quality_and_length():
     assert beams.judge([(30.0, 1.0)], [(29.0, 0.95)])
     assert not beams.judge([(30.0, 1.0)], [(33.0, 0.95)])
     assert not beams.judge([(30.0, 1.0)], [(30.0, 1.1)])
+
+
+def test_alignments_of_planted_weights():
+    """Planted: weights on the known links, and weights on none of them."""
+    pairs = [AlignedPair("a b c", "x y z", links=((0, 0), (1, 2), (2, 1)))]
+    right = np.eye(3)[[0, 2, 1]]
+    gold = learned_alignments.gold_links(pairs)
+    error, entropy = learned_alignments.error_and_entropy([right], gold)
+    assert (error, entropy) == (0.0, pytest.approx(0.0, abs=1e-9))
+    wrong, bits = learned_alignments.error_and_entropy([np.full((3, 3), 1 / 3)], gold)
+    assert wrong == pytest.approx(2 / 3)  # of three links to the first word one is right
+    assert bits == pytest.approx(np.log2(3))
+    diagonal, _ = learned_alignments.error_and_entropy(learned_alignments.diagonal(pairs), gold)
+    assert diagonal == pytest.approx(2 / 3)
+    learned = {score: [0.1, 0.12] for score in learned_alignments.SCORES}
+    assert learned_alignments.judge(learned, diagonal)
+    assert not learned_alignments.judge(learned | {"dot": [0.6, 0.65]}, diagonal)
+    assert learned_alignments.judge(learned | {"location": [0.9, 0.9]}, diagonal)

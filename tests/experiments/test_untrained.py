@@ -1,15 +1,18 @@
 """Experiments without training: each claim where it must hold, and where it must fail."""
 
 import numpy as np
+import pytest
 import torch
 
+from regard.cli import main
+from regard.errors import RegardError
+from regard.experiments import run_experiment
 from regard.experiments.untrained import (
     distance,
     gradients,
     masking,
     permutation,
     reweigh,
-    score_scaling,
 )
 from regard.layers import Block
 
@@ -57,12 +60,45 @@ def test_bank_moves_where_its_contexts_differ():
     np.testing.assert_allclose(found, weights @ x)
 
 
-def test_scaling_is_what_keeps_the_gradient():
-    entropy = {s: score_scaling.entropy_and_gradient(s, 1024)[0] for s in ("dot", "scaled_dot")}
-    assert entropy["dot"] < 1 < 3.5 < entropy["scaled_dot"] <= 5
-    flat = {(s, d): [0.2, 0.21, 0.2] for s in ("dot", "scaled_dot") for d in (4, 256)}
-    assert not score_scaling.judge(flat, 4, 256)
-    assert score_scaling.judge(flat | {("dot", 256): [0.05, 0.05, 0.051]}, 4, 256)
+def test_order_proximity_and_repetition_do_not_count():
+    vectors = {word: np.random.default_rng(i).normal(size=5) for i, word in enumerate("abcd")}
+    assert max(reweigh.order_and_length(list("abcd"), vectors)) < 1e-12
+
+
+def plant_vectors(path, bank, river=(0.0, 3.0), money=(3.0, 0.0)):
+    """A file in which two topics are apart and "bank" is where it is put."""
+    table = {"bank": bank, "of": (0.1, 0.1), "the": (0.1, 0.1), "with": (0.1, 0.1)}
+    table |= {"river": river, "water": river, "money": money, "cash": money}
+    lines = [f"{word} {x} {y}" for word, (x, y) in table.items()]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return str(path)
+
+
+def test_vectors_of_a_file(tmp_path, capsys):
+    """Planted: "bank" between two topics moves; where the topics are the same it cannot."""
+    between = plant_vectors(tmp_path / "a.txt", (1.0, 1.0))
+    found = run_experiment("reweigh", tmp_path / "a", vectors=between)
+    assert found.held
+    assert found.numbers["preference for river, before"].mean == pytest.approx(0, abs=1e-12)
+    assert found.tables["Neighbours of “bank”"].rows[1][1].startswith(("river", "water"))
+    same = plant_vectors(tmp_path / "b.txt", (1.0, 1.0), (2.0, 2.0), (2.0, 2.0))
+    assert not run_experiment("reweigh", tmp_path / "b", vectors=same).held
+    (tmp_path / "c.txt").write_text("bank 1 2\nriver 2 1\n", "utf-8")
+    with pytest.raises(RegardError, match=r"has no vectors of of, the, with, money$"):
+        run_experiment("reweigh", tmp_path / "c", vectors=str(tmp_path / "c.txt"))
+    words = ["experiment", "permutation", "--vectors", between, "--out", str(tmp_path)]
+    assert main(words) == 2
+    assert "--vectors does not apply to the experiment permutation" in capsys.readouterr().err
+
+
+def test_vectors_of_a_run():
+    from regard.experiments.word_vector_sources import vectors_of
+
+    found = vectors_of("example:language", ["the", "qqqq"])
+    assert list(found) == ["the"]
+    assert np.isfinite(found["the"]).all()
+    with pytest.raises(RegardError, match="has no table of word vectors"):
+        vectors_of("example:copy", ["the"])
 
 
 def test_the_error_is_the_weight_where_only_values_learn():
@@ -88,3 +124,16 @@ def test_gradients_of_a_network_that_is_known():
     assert gradients.judge(claimed)
     assert not gradients.judge(claimed | {"LSTM": stay})
     assert not gradients.judge(claimed | {"transformer": vanish})
+
+
+def test_clipping_limits_updates_and_leaves_small_ones_alone():
+    """Planted: recurrent weights that explode, and weights that do not."""
+
+    def largest(scale, clip):
+        torch.manual_seed(0)
+        return gradients.largest_update(gradients.scaled("elman", scale), clip, 40, updates=5)
+
+    limit = gradients.RATE * gradients.CLIP
+    assert largest(gradients.LARGE_WEIGHTS, float("inf")) > limit
+    assert largest(gradients.LARGE_WEIGHTS, gradients.CLIP) == limit
+    assert largest(0.5, gradients.CLIP) == largest(0.5, float("inf")) < limit

@@ -39,6 +39,12 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         metavar="FOLDER",
         help="results go into a folder of the experiment's name in it (default: experiments)",
     )
+    parser.add_argument(
+        "--vectors",
+        metavar="FILE",
+        help="word vectors for reweigh: a word and its numbers per line, or a run "
+        "(default: vectors made from a small text)",
+    )
     add_quiet(parser)
     parser.set_defaults(run=_experiment, parser=parser)
 
@@ -61,14 +67,9 @@ def _experiment(chosen: argparse.Namespace) -> int:
 
 def _list() -> None:
     from regard.experiments.experiment_table import EXPERIMENTS
-    from regard.show.report_page import Table, terminal_table
 
-    rows = [[e.name, f"{e.minutes:g}", e.row, e.claim] for e in EXPERIMENTS.values()]
-    lines = terminal_table(Table(["experiment", "minutes", "rows"], [row[:3] for row in rows]))
-    claims = ["claim", *(row[3] for row in rows)]
-    pairs = zip(lines.split("\n"), claims, strict=True)
-    width = max(map(len, lines.split("\n")))
-    print("\n".join(f"{line:{width}}  {claim}" for line, claim in pairs))
+    for one in EXPERIMENTS.values():
+        print(f"{one.name} ({one.minutes:g} min; {one.row}: {one.topics})\n  {one.claim}")
 
 
 def _run(chosen: argparse.Namespace, name: str) -> Any:
@@ -78,7 +79,12 @@ def _run(chosen: argparse.Namespace, name: str) -> Any:
 
     experiment = EXPERIMENTS.row(name)
     print(f"{name}: {experiment.claim} ({experiment.source})", flush=True)
-    finding = run_experiment(name, chosen.out / name, chosen.size)
+    finding = run_experiment(
+        name,
+        chosen.out / name,
+        chosen.size,
+        vectors=chosen.vectors if chosen.name != "all" or experiment.reads_vectors else None,
+    )
     print(terminal_table(numbers_table(finding.numbers)))
     print(verdict(finding))
     chosen.display.line(f"saved in {chosen.out / name}")

@@ -107,6 +107,6 @@ EXPERIMENT = Experiment(
     claim="Two layers of attention learn to continue a repetition; one layer cannot.",
     source="Olsson et al., 2022",
     row="A4",
-    minutes=2,
+    minutes=1,
     run=run,
 )

@@ -115,6 +115,6 @@ EXPERIMENT = Experiment(
     claim="Learned positions fail at lengths never trained on; linear bias and recurrence do not.",
     source="Press et al., 2022",
     row="L5, A4",
-    minutes=2,
+    minutes=1,
     run=run,
 )

@@ -1,0 +1,129 @@
+"""Attention learns to align words without being told how.
+
+A small translator is trained on the built-in English–French pairs, whose word links are known, with
+several scores. At several points of its training the links are read from its attention (for each
+French word, the English word with the largest weight) and compared with the known ones: the
+alignment error rate, AER (0 is perfect). Entropy says how sharp the weights are. The claim holds if
+the AER of every content-based score falls clearly below that of the diagonal, which links words
+at the same place. Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473; Och and Ney, 2003,
+https://doi.org/10.1162/089120103321337421
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from regard.corpora import make_corpus
+from regard.experiments.claims import Experiment, Finding, Setting, clearly_above, over_seeds
+from regard.experiments.fitting import train_on_built_in_data
+from regard.inference.align.alignments import attention_places, pair_attention
+from regard.inference.align.extract_links import argmax
+from regard.inference.run import Run
+from regard.metrics import metric_value
+from regard.metrics.alignment import GoldLinks, alignment_error_rate
+from regard.show.charts import Axis, Series, line_chart
+
+SCORES = ("additive", "bilinear", "dot", "location")
+CONTENT = ("additive", "bilinear", "dot")
+"""Scores that read what a word is; location reads only the decoder and counts places."""
+
+
+def gold_links(pairs: Sequence[Any]) -> list[GoldLinks]:
+    """The known links of built-in pairs; all are sure."""
+    return [GoldLinks(frozenset(pair.links), frozenset(pair.links)) for pair in pairs]
+
+
+def error_and_entropy(weights: Sequence[np.ndarray], gold: list[GoldLinks]) -> tuple[float, float]:
+    """AER of the largest weight per target word, and the mean entropy of the rows in bits."""
+    error = metric_value(alignment_error_rate([argmax(one) for one in weights], gold))
+    rows = np.concatenate([one.ravel() * np.log2(one.ravel() + 1e-12) for one in weights])
+    return error, -float(rows.sum()) / sum(len(one) for one in weights)
+
+
+def diagonal(pairs: Sequence[Any]) -> list[np.ndarray]:
+    """Weights that link each target word to the source word at the same relative place."""
+    maps = []
+    for pair in pairs:
+        source, target = len(pair.source.split()), len(pair.target.split())
+        nearest = np.round(np.linspace(0, source - 1, target)).astype(int)
+        maps.append(np.eye(source)[nearest])
+    return maps
+
+
+def measure(run: Run, pairs: Sequence[Any]) -> tuple[float, float]:
+    """AER and entropy of a translator at the first place where its attention can be read."""
+    place = attention_places(run)[0]
+    weights = [one.at(place) for one in pair_attention(run, pairs)]
+    return error_and_entropy(weights, gold_links(pairs))
+
+
+def judge(final: dict[str, list[float]], diagonal_error: float) -> bool:
+    """Every score that reads words makes clearly fewer errors than the diagonal."""
+    return all(
+        clearly_above(over_seeds([diagonal_error - error for error in final[score]]), 0.05)
+        for score in CONTENT
+    )
+
+
+def run(setting: Setting) -> Finding:
+    """Train in a folder that is removed: runs of an earlier call would be at their ends already."""
+    with TemporaryDirectory() as folder:
+        return _run(Setting(setting.size, Path(folder)))
+
+
+def _run(setting: Setting) -> Finding:
+    """Train with every score and seed for ever more updates, and measure after each part."""
+    points = setting.pick([2, 4], [50, 100, 200, 400], [100, 300, 1000, 3000])
+    seeds = setting.pick(1, 2, 5)
+    corpus = make_corpus("english_french", setting.pick(100, 1000, 5000))
+    pairs = corpus.valid[: setting.pick(5, 100, 500)]
+    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    for score in SCORES:
+        for seed in range(1, seeds + 1):
+            for steps in points:  # the same run folder: each part extends the one before
+                trained = train_on_built_in_data(
+                    setting,
+                    "translation",
+                    f"{score}-{seed}",
+                    attention=score,
+                    width=setting.pick(16, 96, 128),
+                    batch_tokens=512,
+                    learning_rate=0.003,
+                    steps=steps,
+                    seed=seed,
+                    evaluate_every=10**9,
+                )
+                found.setdefault((score, steps), []).append(measure(trained, pairs))
+    baseline, _ = error_and_entropy(diagonal(pairs), gold_links(pairs))
+    last, numbers, pictures = points[-1], {}, {}
+    for column, name, unit in ((0, "AER", "alignment error rate"), (1, "entropy", "bits")):
+        series = []
+        for score in SCORES:
+            measured = [over_seeds([one[column] for one in found[score, n]]) for n in points]
+            mean, low, high = zip(*(m[:3] for m in measured), strict=True)
+            series.append(Series(score, points, mean, low, high))
+            numbers[f"{name}, {score}, {last} updates"] = measured[-1]
+        if not column:
+            series.append(Series("diagonal", points, [baseline] * len(points)))
+        title = f"{name} through training"
+        pictures[name.lower()] = line_chart(title, series, Axis("updates"), Axis(unit))
+    numbers["AER of the diagonal"] = over_seeds([baseline])
+    final = {score: [error for error, _ in found[score, last]] for score in SCORES}
+    summary = f"after {last} updates the AER is " + ", ".join(
+        f"{100 * over_seeds(errors).mean:.0f} % ({score})" for score, errors in final.items()
+    )
+    summary += f", that of the diagonal {100 * baseline:.0f} %."
+    return Finding(judge(final, baseline), summary, numbers, pictures)
+
+
+EXPERIMENT = Experiment(
+    name="alignments",
+    claim="Attention learns to align words without being told how, with any score that reads them.",
+    source="Bahdanau et al., 2015",
+    row="S5",
+    minutes=3,
+    run=run,
+)
