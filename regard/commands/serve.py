@@ -33,7 +33,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         type=Path,
         metavar="folder",
         help="run folders, or folders that contain some (default: the examples that come with "
-        "Regard)",
+        "Regard); results of experiments and comparisons, too",
     )
     serve.add_argument(
         "--port",
@@ -85,6 +85,7 @@ def _serve(chosen: argparse.Namespace) -> int:
     token = _token(chosen)
     server = Server(
         _run_folders(chosen.folders),
+        evidence=_evidence_folders(chosen.folders),
         host=chosen.host,
         port=chosen.port,
         token=token,
@@ -114,13 +115,25 @@ def _serve(chosen: argparse.Namespace) -> int:
 
 def _run_folders(folders: Sequence[Path]) -> list[Path]:
     """Runs by their folders, and all runs in folders that contain some."""
+    from regard.serve.evidence_folders import holds_evidence
     from regard.training.stored_runs.run_summary import find_runs
 
     runs: list[Path] = []
     for folder in [example_path(path) for path in folders or [Path(PREFIX)]]:
         inside = find_runs(folder) if folder.is_dir() else []
-        runs += inside or [folder]  # the server says why a folder is no run
+        if inside or not holds_evidence(folder):
+            runs += inside or [folder]  # the server says why a folder is no run
     return list(dict.fromkeys(runs))
+
+
+def _evidence_folders(folders: Sequence[Path]) -> list[Path]:
+    """Where results of experiments and comparisons may be: the folders that were named, those of
+    the working directory, and the examples."""
+    from regard.serve.evidence_folders import DEFAULT_FOLDERS
+
+    examples = [example_path(PREFIX) / name for name in DEFAULT_FOLDERS]
+    named = [example_path(path) for path in folders]
+    return list(dict.fromkeys([*named, *map(Path, DEFAULT_FOLDERS), *examples]))
 
 
 def _token(chosen: argparse.Namespace) -> str | None:

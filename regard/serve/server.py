@@ -15,6 +15,7 @@ import uvicorn
 
 from regard.errors import RegardError
 from regard.serve.application import create_app
+from regard.serve.evidence_folders import EvidenceFolders
 from regard.serve.http.access import LOOPBACK, ORIGIN, Access, normalize_hosts
 from regard.serve.http.connections import ACCEPTED_AT_ONCE, limited_connections
 from regard.serve.http.routing import AppState
@@ -41,6 +42,7 @@ class Server:
         allowed_hosts: Iterable[str] = (),
         embedding: Iterable[str] = (),
         quantize: str = "none",
+        evidence: Iterable[str | PathLike[str]] = (),
         limits: Limits | None = None,
         on_error: Callable[[str], None] = lambda line: None,
     ) -> None:
@@ -54,6 +56,7 @@ class Server:
             allowed_hosts: further host names under which the server can be reached.
             embedding: origins whose pages may embed the app, such as https://example.org.
             quantize: "int8" for predictions with weights in int8, where the task knows it.
+            evidence: folders of experiments and comparisons, or folders that contain some.
             limits: limits of requests; default: those of `Limits`.
             on_error: receives the type and place of internal errors, never a user's text.
         """
@@ -85,7 +88,8 @@ class Server:
         except BaseException:
             self._socket.close()
             raise
-        self.state = AppState(models, limits, Access(hosts, token, origins))
+        results = EvidenceFolders(tuple(Path(path) for path in evidence))
+        self.state = AppState(models, limits, Access(hosts, token, origins), results)
         config = uvicorn.Config(
             create_app(self.state, on_error),
             access_log=False,

@@ -99,12 +99,65 @@ def measure(pairs: Path, views: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def server(runs: dict[str, Path]) -> Iterator[Any]:
-    """All runs behind one server."""
+def evidence(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An experiment that was run, one whose claim did not hold, and two comparisons."""
+    from regard.compare.comparison_folder import FORMAT
+    from regard.experiments.experiment_results import run_experiment
+
+    folder = tmp_path_factory.mktemp("evidence")
+    run_experiment("permutation", folder / "permutation", "tiny")
+    result = json.loads((folder / "permutation/result.json").read_text("utf-8"))
+    svg = (folder / "permutation" / result["pictures"][0]).read_text("utf-8")
+    harm = "<script>window.broken=1</script>"
+    hostile = {"name": "foreign", "claim": HOSTILE[0], "summary": HOSTILE[1], "held": False}
+    for name in ("foreign", "tiny", "begun"):
+        (folder / name).mkdir()
+    (folder / "foreign/result.json").write_text(json.dumps(result | hostile), "utf-8")
+    (folder / "foreign" / result["pictures"][0]).write_text(
+        svg.replace("</title>", f"</title>{harm}")
+    )
+    plan = json.dumps({"format": FORMAT, "task": "classify", "seeds": 2})
+    (folder / "tiny/comparison.json").write_text(plan)
+    (folder / "tiny/report.json").write_text(json.dumps(comparison_record()), "utf-8")
+    (folder / "begun/comparison.json").write_text(plan)
+    return folder
+
+
+def comparison_record() -> dict[str, Any]:
+    """The report of a comparison of three systems, with values to find again on the screen."""
+    from regard.compare.comparison_result import make_result
+
+    def record(seed: int, shift: float) -> dict[str, Any]:
+        value = 0.8 + shift + 0.01 * seed
+        measured = {"name": "accuracy", "unit": "share", "value": value}
+        interval = {"low": value - 0.02, "high": value + 0.02}
+        return {
+            "label": f"seed {seed}",
+            "metric": measured | interval,
+            "higher": True,
+            "examples": 100,
+            "resampled": [value + 0.001 * (i % 7) for i in range(50)],
+            "parameters": 1234,
+            "by_length": {"0–10": {"value": value}, "11–20": {"value": value - 0.1}},
+            "items_per_second": 100.0,
+            "processor_seconds": 3.0,
+            "peak_memory": 2e8,
+            "updates": 10,
+        }
+
+    systems = {"pooling sum": 0.0, "pooling self": 0.1, HOSTILE[1]: 0.05}
+    records = {name: [record(seed, shift) for seed in (1, 2)] for name, shift in systems.items()}
+    impossible = {"pooling none": "no such network"}
+    return make_result(records, task="classify", budget="10 steps", impossible=impossible).record()
+
+
+@pytest.fixture(scope="session")
+def server(runs: dict[str, Path], evidence: Path) -> Iterator[Any]:
+    """All runs and results behind one server."""
     from regard.serve import Server
 
     told: list[str] = []
-    with Server(list(runs.values()), on_error=told.append) as made:
+    with Server(list(runs.values()), evidence=[evidence], on_error=told.append) as made:
         yield made
     assert told == []
 

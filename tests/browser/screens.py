@@ -21,9 +21,14 @@ STATES: dict[str, dict[str, str]] = {
     "compare": {"model": "pairs", "other": "stack", "text": TEXT},
     "trust": {"model": "views"},
     "length": {"runs": "pairs", "bucket": "0–10"},
+    "experiments": {"experiment": "permutation"},
+    "comparisons": {"comparison": "tiny"},
 }
 """An address of every screen at which there is something to see."""
 SCREENS = tuple(STATES)
+WITHOUT_TEXT = ("trust", "length", "memory", "experiments", "comparisons")
+"""Screens to which no words are given, or none but symbols."""
+SIZES = ((1440, 900), (1280, 720), (960, 640), (390, 844))
 HOSTILE = (
     "</script><script>window.broken=1</script>",
     "<img src=x onerror=window.broken=1>",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.browser.screens import HOSTILE, SCREENS, STATES, TEXT, TEXTS
+from tests.browser.screens import HOSTILE, SCREENS, SIZES, STATES, TEXT, TEXTS, WITHOUT_TEXT
 
 INSIDE = """() => [...document.querySelectorAll('main button, main select, main h2, main canvas')]
   .filter(node => node.checkVisibility() && !node.closest(
@@ -29,18 +29,19 @@ def test_every_drawing_says_range_sums_and_doubt(app, screen):
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_every_width_has_room(app, screen):
-    window = app(viewport={"width": 1024, "height": 844}).open(screen, **STATES[screen])
-    for width in (1024, 768, 390):
-        window.page.set_viewport_size({"width": width, "height": 844})
-        for _ in range(2):
+    window = app(viewport={"width": 1440, "height": 900}).open(screen, **STATES[screen])
+    for width, height in (*SIZES[:3], (768, 844), SIZES[3]):
+        window.page.set_viewport_size({"width": width, "height": height})
+        for scheme in ("light", "dark"):
+            window.page.emulate_media(color_scheme=scheme)
             window.ready()
             assert not window.sideways()
             assert window.page.evaluate(INSIDE) == []
             window.press("t")
         window.ready()
-        if screen not in ("trust", "length"):
+        if screen not in ("trust", "length", "experiments", "comparisons"):
             spoken = window.page.locator("rg-app > footer [role=status]")
-            assert spoken.bounding_box()["width"] > min(300, width * 0.6)
+            assert spoken.bounding_box()["width"] > min(260, width * 0.6)
 
 
 @pytest.mark.parametrize("screen", TEXTS)
@@ -109,7 +110,7 @@ def test_every_screen_saves_in_every_form(app, browser, tmp_path, screen):
     alone.close()
 
 
-@pytest.mark.parametrize("screen", [s for s in SCREENS if s not in ("trust", "length", "memory")])
+@pytest.mark.parametrize("screen", [s for s in SCREENS if s not in WITHOUT_TEXT])
 def test_hostile_words_change_nothing(app, screen):
     window = app()
     slow = ("gradient", "steps", "scores", "compare", "training")  # these ask several times
@@ -142,7 +143,19 @@ def test_hostile_words_of_a_model_that_takes_them_apart(app):
 def test_a_hostile_address_changes_nothing(app, screen):
     bad = "<script>window.broken=1</script>"
     names = ("model", "other", "of", "score", "step", "look", "layer", "head", "row", "column")
-    more = ("detached", "output", "at", "point", "metric", "runs", "bucket", "evaluation", "report")
+    more = (
+        "detached",
+        "output",
+        "at",
+        "point",
+        "metric",
+        "runs",
+        "bucket",
+        "evaluation",
+        "report",
+        "experiment",
+        "comparison",
+    )
     last = ("scale", "threshold", "shape", "pins", "aggregate", "specials", "__proto__")
     window = app()
     text = STATES[screen].get("text", TEXT)

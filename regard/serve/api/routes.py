@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from regard.serve.api import (
     completions,
+    evidence,
     libretranslate,
     measurements,
     model_cards,
@@ -418,6 +419,22 @@ ROUTES = (
     Route(
         "GET", "/v1/faithfulness", "Progress of the measurement",
         measurements.get_measurement, lambda state, model: measurements.STATUS,
+    ),
+    Route(
+        "GET", "/v1/experiments", "All experiments, with the results that were saved",
+        evidence.get_experiments, lambda state, model: list_schema(ANY_OBJECT),
+    ),
+    Route(
+        "GET", "/v1/experiments/{name}", "A saved result of an experiment, with pictures",
+        evidence.get_experiment, lambda state, model: ANY_OBJECT,
+    ),
+    Route(
+        "GET", "/v1/comparisons", "Comparisons, with their verdicts",
+        evidence.get_comparisons, lambda state, model: list_schema(ANY_OBJECT),
+    ),
+    Route(
+        "GET", "/v1/comparisons/{name}", "The report of a comparison",
+        evidence.get_comparison, lambda state, model: ANY_OBJECT,
     ),
     Route(
         "GET", "/v1/runs/{id}/checkpoints", "Checkpoints of a run", get_checkpoints,

@@ -213,7 +213,10 @@ def model_steps(model: ServedModel, body: dict[str, Any]) -> dict[str, Any]:
 def query_words(model: ServedModel) -> dict[str, Any]:
     """For each learned query, the nearest words; to be called in the model's own thread."""
     run, report = model.load_run(), model.spec.words
-    described = None if report is None else report(run.task, run.model, NEAREST_WORDS)
+    try:
+        described = None if report is None else report(run.task, run.model, NEAREST_WORDS)
+    except RegardError:  # a pretrained encoder has no learned queries
+        described = None
     nearest = getattr(described, "nearest", [])
     return {
         "queries": [

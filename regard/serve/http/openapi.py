@@ -102,7 +102,7 @@ def _operation(
                 "name": name,
                 "in": "path",
                 "required": True,
-                "schema": text(enum=ids[name]) if name in ids else text(minLength=1),
+                "schema": text(enum=ids[name]) if name in ids else text(minLength=1, maxLength=255),
             }
             for name in names
         ]

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from regard.errors import RegardError
+from regard.serve.evidence_folders import EvidenceFolders
 from regard.serve.faithfulness_jobs import FaithfulnessJobs
 from regard.serve.http.access import Access
 from regard.serve.http.problems import Problem, too_many_requests
@@ -53,6 +54,7 @@ class AppState:
     models: ServedModels
     limits: Limits
     access: Access
+    evidence: EvidenceFolders = field(default_factory=EvidenceFolders)
     metrics: ServerMetrics = field(init=False)
     measurements: FaithfulnessJobs = field(default_factory=FaithfulnessJobs)
     stopping: bool = False

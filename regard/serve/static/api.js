@@ -131,6 +131,18 @@ export class Api {
   /** @returns {Promise<Progress>} the measurement that is running, or the last one */
   measurement() { return this.json("/v1/faithfulness"); }
 
+  /** @returns {Promise<any[]>} what can be put to the test, with the results that were saved */
+  async experiments() { return (await this.json("/v1/experiments")).data; }
+
+  /** @param {string} name @returns {Promise<any>} a result with its pictures */
+  experiment(name) { return this.json(`/v1/experiments/${encodeURIComponent(name)}`); }
+
+  /** @returns {Promise<any[]>} */
+  async comparisons() { return (await this.json("/v1/comparisons")).data; }
+
+  /** @param {string} id @returns {Promise<any>} the report of a comparison */
+  comparison(id) { return this.json(`/v1/comparisons/${encodeURIComponent(id)}`); }
+
   /** @param {string} run @returns {Promise<{id: string, step: number}[]>} */
   async checkpoints(run) { return (await this.json(`/v1/runs/${encodeURIComponent(run)}/checkpoints`)).data; }
 

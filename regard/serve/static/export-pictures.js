@@ -82,22 +82,23 @@ export function stagesPicture(stages, descriptions) {
 /**
  * Values with their intervals, one below the other.
  * @param {string} title @param {IntervalLine[]} lines
+ * @param {{zero?: boolean, number?: (value: number) => string}} [how] whether the scale contains zero, and how numbers are written
  * @returns {SVGElement}
  */
-export function intervalsPicture(title, lines) {
-  const [left, room, tall] = [190, 330, 28];
-  const ends = [0, ...lines.flatMap((line) => line.interval ?? [line.value])];
-  const [low, high] = [Math.min(...ends), Math.max(...ends, 1e-9)];
-  const x = (/** @type {number} */ value) => left + (room * (value - low)) / (high - low);
+export function intervalsPicture(title, lines, { zero = true, number = (value) => value.toFixed(2) } = {}) {
+  const [left, room, tall] = [Math.max(190, 30 + 7 * Math.max(...lines.map((line) => line.name.length))), 330, 28];
+  const ends = [...(zero ? [0] : []), ...lines.flatMap((line) => line.interval ?? [line.value])];
+  const [low, high] = [Math.min(...ends), Math.max(...ends, ...(zero ? [1e-9] : []))];
+  const x = (/** @type {number} */ value) => left + (high > low ? (room * (value - low)) / (high - low) : room / 2);
   /** @type {Node[]} */
-  const parts = [draw("line", { x1: x(0), x2: x(0), y1: 44, y2: 50 + tall * lines.length, stroke: LINE, class: "rg-chart-line" })];
+  const parts = zero ? [draw("line", { x1: x(0), x2: x(0), y1: 44, y2: 50 + tall * lines.length, stroke: LINE, class: "rg-chart-line" })] : [];
   lines.forEach((line, i) => {
     const y = 44 + tall * (i + 0.5);
     const colour = line.strong ? LANES[1] : LANES[0];
     parts.push(draw("text", { x: left - 12, y: y + 4, "text-anchor": "end", "font-weight": line.strong ? 600 : 400 }, line.name),
       ...(line.interval ? [draw("line", { x1: x(line.interval[0]), x2: x(line.interval[1]), y1: y, y2: y, stroke: colour, "stroke-width": 7, "stroke-opacity": 0.3, "stroke-linecap": "round" })] : []),
       draw("circle", { cx: x(line.value), cy: y, r: 5, fill: colour }),
-      draw("text", { x: left + room + 14, y: y + 4, fill: QUIET, "font-size": 12 }, `${line.value.toFixed(2)}${line.interval ? `  [${line.interval.map((end) => end.toFixed(2)).join(", ")}]` : ""}`.replaceAll("-", "−")));
+      draw("text", { x: left + room + 14, y: y + 4, fill: QUIET, "font-size": 12 }, `${number(line.value)}${line.interval ? `  [${line.interval.map(number).join(", ")}]` : ""}`.replaceAll("-", "−")));
   });
   return sheet(left + room + 150, 64 + tall * lines.length, title, parts);
 }

@@ -3,6 +3,7 @@
 
 import { define, make } from "/page/elements.js";
 import { formatWeight, displayText } from "/page/token-text.js";
+import { mergeTokens, unitsOf } from "/page/units.js";
 import { formatNumber } from "../chart.js";
 import { emptyMessage, fillSelect, errorMessage, loadingMessage, selectField } from "../controls.js";
 import { indexFromState } from "../look-selection.js";
@@ -63,6 +64,7 @@ class GradientScreen extends HTMLElement {
     this.append(input, this.message, this.card);
     this.shade.context = context;
     this.shade.scaled = false;
+    this.shade.units = true;
     this.#menu = exportMenu({ name: () => "gradient", trace: () => this.#trace, picture: () => this.#picture(), more: [["CSV", "csv", () => csvOf(/** @type {HTMLTableElement} */ (this.#table([]).firstElementChild))]] }, context);
     this.shape = makeTableToggle(context, "Bars");
     this.controls.append(
@@ -131,10 +133,11 @@ class GradientScreen extends HTMLElement {
     const [way, saying, method] = WAYS.find(([name]) => name === state.detached) ?? WAYS[0];
     const side = gradient?.side ?? weight?.side ?? "text";
     const whole = trace.sides[side]?.tokens ?? [];
-    const kept = whole.map((_, i) => i).filter((i) => !(state.specials === "hide" && whole[i].special));
-    const some = (/** @type {number[] | null | undefined} */ values) => (values ? kept.map((i) => values[i]) : null);
-    this.#tokens = kept.map((i) => whole[i]);
-    this.#places = kept;
+    // weights and gradients of the pieces of a word are summed, as attention to a word is attention to its pieces
+    const units = unitsOf(whole, state.unit === "words" ? "words" : "tokens").filter(([first]) => !(state.specials === "hide" && whole[first].special));
+    const some = (/** @type {number[] | null | undefined} */ values) => (values ? units.map((unit) => unit.reduce((sum, i) => sum + values[i], 0)) : null);
+    this.#tokens = mergeTokens(whole, units);
+    this.#places = units.map(([first]) => first);
     const weights = some(weight?.values);
     const apart = some(of(method)?.values);
     const gradients = some(gradient?.values) ?? this.#tokens.map(() => 0);
@@ -150,7 +153,7 @@ class GradientScreen extends HTMLElement {
     fillSelect(this.#output.select, places.map((place) => [String(place), place === null ? answer(place) : `${place + 1}. ${answer(place)}`]), String(output));
     this.#way.field.hidden = !apart;
     this.#output.field.hidden = places.length < 2;
-    const at = kept.indexOf(indexFromState(state, "row"));
+    const at = this.#places.indexOf(indexFromState(state, "row"));
     this.#row = at < 0 ? argmax(gradients) : at;
     this.heading.replaceChildren("What ", make("bdi", { className: "rg-answer", textContent: `“${answer(output)}”` }), " depends on");
     const hadFocus = this.body.contains(document.activeElement);

@@ -6,6 +6,7 @@ import { Drawing, define, make } from "/page/elements.js";
 import "/page/matrix.js";
 import { level } from "/page/colour-scale.js";
 import { formatWeight, displayText, hasSpaceBefore } from "/page/token-text.js";
+import { mergeTokens, unitsOf } from "/page/units.js";
 import { errorMessage } from "../controls.js";
 import { blankView } from "../look-selection.js";
 import { renameSpecial } from "../look-names.js";
@@ -106,7 +107,7 @@ class LanguageScreen extends TraceScreen {
     const at = (/** @type {PointerEvent} */ event) => {
       const bars = [...this.strip.children];
       const found = bars.findIndex((bar) => bar.getBoundingClientRect().right >= event.clientX);
-      this.#go(found < 0 ? bars.length - 1 : found);
+      this.#go(this.#units[found < 0 ? bars.length - 1 : found]?.from ?? 0);
     };
     this.strip.addEventListener("pointerdown", (event) => { this.strip.setPointerCapture(event.pointerId); at(event); });
     this.strip.addEventListener("pointermove", (event) => { if (event.buttons) at(event); });
@@ -115,7 +116,7 @@ class LanguageScreen extends TraceScreen {
   keys() {
     return {
       ...super.keys(),
-      ArrowLeft: () => this.#go(this.#at - 1), ArrowRight: () => this.#go(this.#at + 1),
+      ArrowLeft: () => this.#move(-1), ArrowRight: () => this.#move(1),
       Home: () => this.#go(0), End: () => this.#go(Infinity),
     };
   }
@@ -138,20 +139,28 @@ class LanguageScreen extends TraceScreen {
     }
   }
 
+  /** @type {{text: string, from: number, to: number, bits: number}[]} the units of the strip, with the tokens that each is made of */
+  #units = [];
+
   /** @param {TraceDocument} trace */
   traceChanged(trace) {
     const each = /** @type {number[]} */ (trace.prediction?.token_log_probabilities ?? []);
-    const bits = each.map((one) => -one / Math.LN2);
+    const words = this.context.state.unit === "words";
+    const tokens = (trace.sides.next?.tokens ?? []).slice(0, each.length);
+    const units = unitsOf(tokens, words ? "words" : "tokens");
+    // the surprisal of a word is the sum over its pieces
+    this.#units = mergeTokens(tokens, units).map((token, i) => ({ text: token.text, from: units[i][0], to: units[i][units[i].length - 1], bits: units[i].reduce((sum, at) => sum - each[at] / Math.LN2, 0) }));
+    const bits = this.#units.map((unit) => unit.bits);
     const most = Math.max(...bits, 1);
     const colours = palette();
     this.strip.replaceChildren(...bits.map((one, i) => {
-      const bar = make("span", { title: `${displayText(trace.sides.next.tokens[i].text)}: ${one.toFixed(1)} bits` });
+      const bar = make("span", { title: `${displayText(this.#units[i].text)}: ${one.toFixed(1)} bits` });
       bar.style.height = `${Math.max(2, (100 * one) / most)}%`;
       bar.style.setProperty("--bar", colours.css[Math.round(90 + (165 * one) / most)]);
       return bar;
     }));
     const sum = bits.reduce((total, one) => total + one, 0);
-    this.total.textContent = bits.length ? `${(sum / bits.length).toFixed(2)} bits per token on average · perplexity ${(2 ** (sum / bits.length)).toFixed(1)}` : "";
+    this.total.textContent = bits.length ? `${(sum / bits.length).toFixed(2)} bits per ${words ? "word" : "token"} on average · perplexity ${(2 ** (sum / bits.length)).toFixed(1)}` : "";
     this.#mark(this.tracePanel.view ? this.tracePanel.view.rows[this.tracePanel.selection.row] : Number(this.context.state.row ?? 0));
   }
 
@@ -159,13 +168,27 @@ class LanguageScreen extends TraceScreen {
   #mark(at) {
     this.#at = at;
     const bars = [...this.strip.children];
-    bars.forEach((bar, i) => bar.classList.toggle("now", i === at));
-    const word = this.trace?.sides.next?.tokens[at];
-    const each = this.trace?.prediction?.token_log_probabilities ?? [];
+    const place = this.#placeOf(at);
+    bars.forEach((bar, i) => bar.classList.toggle("now", i === place));
+    const unit = this.#units[place];
+    const word = unit?.text ?? this.trace?.sides.next?.tokens[at]?.text;
     this.strip.setAttribute("aria-valuemin", "1");
     this.strip.setAttribute("aria-valuemax", String(Math.max(1, bars.length)));
-    this.strip.setAttribute("aria-valuenow", String(Math.min(bars.length, at + 1)));
-    this.strip.setAttribute("aria-valuetext", word ? `‘${displayText(word.text)}’${at in each ? `, ${(-each[at] / Math.LN2).toFixed(1)} bits` : ""}` : "");
+    this.strip.setAttribute("aria-valuenow", String(Math.min(bars.length, place < 0 ? bars.length : place + 1)));
+    this.strip.setAttribute("aria-valuetext", word ? `‘${displayText(word)}’${unit ? `, ${unit.bits.toFixed(1)} bits` : ""}` : "");
+  }
+
+  /** @param {number} at a token @returns {number} the unit of the strip that it belongs to; -1 for what comes after the text */
+  #placeOf(at) {
+    return this.#units.findIndex((unit) => unit.from <= at && at <= unit.to);
+  }
+
+  /** @param {number} by units to go from the current one */
+  #move(by) {
+    const last = (this.trace?.sides.next?.tokens.length ?? 1) - 1;
+    const starts = [...this.#units.map((unit) => unit.from), ...(last > (this.#units.at(-1)?.to ?? -1) ? [last] : [])];
+    const place = starts.findLastIndex((from) => from <= this.#at);
+    this.#go(starts[Math.min(starts.length - 1, Math.max(0, place + by))] ?? 0);
   }
 
   async #continue() {

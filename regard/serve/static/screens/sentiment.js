@@ -6,6 +6,7 @@ import { Drawing, define, make } from "/page/elements.js";
 import "/page/matrix.js";
 import { level, rowLargest } from "/page/colour-scale.js";
 import { formatWeight, displayText, hasSpaceBefore } from "/page/token-text.js";
+import { mergeTokens, unitsOf } from "/page/units.js";
 import { TraceScreen } from "../trace-screen.js";
 
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
@@ -153,7 +154,9 @@ class SentimentScreen extends TraceScreen {
     const look = first.looks.find((one) => one.name === "pooling");
     const words = /** @type {import("/page/text-shading.js").StripElement} */ (document.createElement("regard-strip"));
     const weights = Array.isArray(look?.weights) ? look.weights[0] : [];
-    words.show(first.sides.text?.tokens ?? [], weights.length ? weights : (first.sides.text?.tokens ?? []).map(() => 0), `Before: ${first.output}`);
+    const tokens = first.sides.text?.tokens ?? [];
+    const units = unitsOf(tokens, context.state.unit === "words" ? "words" : "tokens");
+    words.show(mergeTokens(tokens, units), units.map((unit) => unit.reduce((sum, i) => sum + (weights[i] ?? 0), 0)), `Before: ${first.output}`);
     this.was.replaceChildren(words, make("div", {}, make("button", {
       type: "button", className: "rg-button", textContent: "Restore original", on: { click: () => context.setState({ text: was, was: undefined, column: undefined }, { push: true }) },
     })));

@@ -7,6 +7,7 @@ import { dataLabel, emptyMessage, fillSelect, errorMessage, selectField } from "
 import { codeBlock } from "../copy.js";
 import { intervalsPicture } from "../export-pictures.js";
 import { sideBySide, sheetMenu } from "../export.js";
+import { intervalBars } from "../interval-bars.js";
 import { makeMeasureNow } from "../measure-now.js";
 import { commandArgument } from "../model-card.js";
 import { makeTableToggle } from "../drawing-options.js";
@@ -105,7 +106,7 @@ class TrustScreen extends HTMLElement {
       this.body.replaceChildren(make("div", { className: "table-scroller rg-table", tabIndex: 0, role: "region", "aria-label": "The report as a table" }, this.#table(report)));
     } else {
       this.body.replaceChildren(...PARTS.filter(([part]) => linesOf(report[part]).length).map(([part, title, about]) => make("section", {},
-        make("h3", { textContent: title }), make("p", { className: "hint", textContent: about }), bars(report[part]))));
+        make("h3", { textContent: title }), make("p", { className: "hint", textContent: about }), intervalBars(linesOf(report[part])))));
     }
     context.say(report.verdict);
   }
@@ -128,26 +129,6 @@ class TrustScreen extends HTMLElement {
 function linesOf(measured) {
   return Object.entries(measured ?? {}).flatMap(([name, one]) => (typeof one?.value === "number"
     ? [{ name: displayText(name), value: one.value, interval: typeof one.low === "number" && typeof one.high === "number" ? [one.low, one.high] : null, strong: name === "attention" }] : []));
-}
-
-/** @param {Record<string, Measured>} measured @returns {HTMLElement} */
-function bars(measured) {
-  const lines = linesOf(measured);
-  const ends = [0, ...lines.flatMap((line) => line.interval ?? [line.value])];
-  const [low, high] = [Math.min(...ends), Math.max(...ends, 1e-9)];
-  const at = (/** @type {number} */ value) => (100 * (value - low)) / (high - low);
-  return make("ul", { className: "rg-intervals" }, ...lines.map((line) => {
-    const [from, to] = line.interval ?? [line.value, line.value];
-    const band = make("span", { className: "rg-interval" });
-    band.style.left = `${at(from)}%`;
-    band.style.width = `${line.interval ? Math.max(0.5, at(to) - at(from)) : 0}%`;
-    const dot = make("span", { className: "rg-interval-dot" });
-    dot.style.left = `${at(line.value)}%`;
-    const zero = make("span", { className: "rg-interval-zero" });
-    zero.style.left = `${at(0)}%`;
-    const label = `${line.value.toFixed(2)}${line.interval ? ` (${from.toFixed(2)} to ${to.toFixed(2)})` : ""}`.replaceAll("-", "−");
-    return make("li", { className: line.strong ? "strong" : "" }, make("bdi", { textContent: line.name }), make("span", { className: "rg-interval-track", "aria-hidden": "true" }, zero, band, dot), make("span", { className: "rg-interval-number", textContent: label }));
-  }));
 }
 
 /** @param {HTMLElement} command how to measure @returns {HTMLElement} why to ask at all */
