@@ -5,15 +5,18 @@
 
 import os
 import random
+import resource
 import sys
 import traceback
 from io import BytesIO
 from pathlib import Path
+from time import process_time
 from types import SimpleNamespace
 
 import pytest
 
 from regard.cli import main
+from tests.attack.tally import count
 
 
 def _words(text: str) -> list[str]:
@@ -116,12 +119,20 @@ def refused(arguments: list[str], capfd) -> str:
     return ""
 
 
+def peak_megabytes() -> float:
+    """The most memory that this process has taken so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def attack(make, name: str, capfd) -> None:
     chance = random.Random(name)
     failures = []
     for _ in range(ROUNDS * LINES):
-        arguments = make(chance)
-        if problem := refused(arguments, capfd):
+        arguments, start, before = make(chance), process_time(), peak_megabytes()
+        problem = refused(arguments, capfd)
+        used = process_time() - start, peak_megabytes() - before
+        count(f"command lines, {name}", "failed" if problem else "harmless", *used)
+        if problem:
             failures.append(f"{[a[:60] for a in arguments]}: {problem}")
         capfd.readouterr()
     shown = "\n".join(failures[:20])

@@ -14,6 +14,7 @@ from regard.errors import RegardError
 from regard.training.run import train_run
 from tests.attack.attacked_runs import answers, interrupted, options, trained
 from tests.attack.contained import contained
+from tests.attack.tally import count
 from tests.training.tiny import everything
 
 ROUNDS = int(os.environ.get("ATTACK_ROUNDS", "1"))
@@ -69,6 +70,7 @@ def test_a_damaged_run_answers_as_before_or_not_at_all(tmp_path):
     expected = answers(run)
     for case in damaged_copies(run, tmp_path / "run", "use"):
         outcome = contained(lambda: answers(tmp_path / "run"))
+        count("damaged files, use", outcome.kind, outcome.cpu_seconds, outcome.megabytes)
         if not outcome.harmless() or (outcome.kind == "value" and outcome.value != expected):
             failures.append((case, outcome))
     assert not failures
@@ -89,6 +91,7 @@ def test_a_damaged_run_resumes_to_the_same_bits_or_not_at_all(tmp_path):
     without_metrics = {name: value for name, value in expected.items() if name != "metrics"}
     for case in damaged_copies(run, tmp_path / "run", "resume"):
         outcome = contained(lambda: resume(tmp_path / "run"))
+        count("damaged files, resume", outcome.kind, outcome.cpu_seconds, outcome.megabytes)
         same = outcome.kind == "error"
         if outcome.kind == "value":
             ended, notes = outcome.value

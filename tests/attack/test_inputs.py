@@ -1,14 +1,22 @@
 """Inputs that make no sense, or too much of it: understood, or refused in one line."""
 
+import gzip
 import json
 import os
 import random
+import sys
+import threading
+import time
+from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from regard import verified_files
 from regard.cli import main
 from regard.data import Summary, read_labelled, read_pairs
+from regard.data.readers import sources
 from regard.errors import RegardError
 
 ROWS = 30
@@ -315,3 +323,87 @@ def test_endless_and_nested_files_are_refused(words, message, tmp_path, capsys, 
     assert message in error
     assert error.count("\n") == 1
     assert {path.name for path in tmp_path.iterdir()} == {"deep.toml", "deep.json"}
+
+
+@pytest.mark.parametrize(
+    ("words", "action"),
+    [
+        (["train", "classify", "--data", "pipe", "--out", "run"], "nobody writes to this pipe"),
+        (["train", "classify", "--config", "pipe", "--out", "run"], "nobody writes to this pipe"),
+        (["data", "describe", "pipe", "--task", "language"], "nobody writes to this pipe"),
+        (["predict", "example:sentiment", "--input", "pipe"], "nobody writes to this pipe"),
+        (["show", "pipe"], "nobody writes to this pipe"),
+        (["steps", "--picture", "pipe"], "nobody reads from this pipe"),
+    ],
+)
+def test_a_pipe_with_nobody_at_its_other_end_is_refused(
+    words, action, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verified_files, "PIPE_SECONDS", 0.05)
+    os.mkfifo("pipe")
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert action in error
+    assert error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_pipe_may_be_written_to_late_and_slowly(tmp_path):
+    pipe = tmp_path / "pipe.tsv"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        time.sleep(0.2)
+        with pipe.open("w") as stream:
+            for n in range(3):
+                stream.write(f"film {n}\tpos\n")
+                stream.flush()
+                time.sleep(0.05)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    texts = [example.text for example in read_labelled(pipe)]
+    writer.join()
+    assert texts == ["film 0", "film 1", "film 2"]
+
+
+class Endless(BytesIO):
+    """A standard input like that of `yes | regard …`."""
+
+    given = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        assert size is not None
+        assert size > 0
+        self.given += size
+        return b"y\n" * (size // 2)
+
+
+@pytest.mark.parametrize(
+    ("disk", "message"),
+    [
+        ((10**12, 0, 10**11), "-: has more than 3,000,000 bytes: save its beginning in a file"),
+        ((10**12, 0, 2**30 + 10), r"-: leaves no space in .* \(after 1,048,576 bytes\)"),
+        ((10**6, 0, 10**5), r"-: leaves no space in "),
+    ],
+)
+def test_an_endless_standard_input_does_not_fill_the_disk(disk, message, monkeypatch):
+    endless = Endless()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=endless))
+    monkeypatch.setattr(sources, "MAX_COPY", 3_000_000)
+    usage = SimpleNamespace(total=disk[0], free=disk[2])
+    monkeypatch.setattr(sources.shutil, "disk_usage", lambda folder: usage)
+    with pytest.raises(RegardError, match=message):
+        list(read_labelled("-"))
+    assert endless.given < 4_000_000
+
+
+def test_a_compressed_table_that_expands_without_end_is_refused(tmp_path, monkeypatch):
+    """Parquet needs random access, so its decompressed content is copied."""
+    path = tmp_path / "bomb.parquet.gz"
+    with gzip.open(path, "wb") as stream:
+        stream.write(b"PAR1" + bytes(5_000_000))
+    monkeypatch.setattr(sources, "MAX_COPY", 3_000_000)
+    with pytest.raises(RegardError, match=r"bomb.parquet.gz: has more than 3,000,000 bytes"):
+        list(read_labelled(path))

@@ -22,6 +22,7 @@ from regard.training.run import train_run
 from regard.training.tensor_files import read_tensors, write_tensors
 from tests.attack.attacked_runs import answers, change_config, options, seal, trained
 from tests.attack.contained import contained
+from tests.attack.tally import count
 
 DEEP = "[" * 200_000
 BOMB = {"type": "Replace", "pattern": {"Regex": "(?=.)"}, "content": "x" * 10**6}
@@ -234,6 +235,7 @@ def seal_forged(run: Path) -> None:
 def test_a_crafted_run_is_an_error_of_one_line(name, tmp_path):
     run = crafted({**SEALED, **BROKEN}[name], tmp_path / "run", name in SEALED)
     outcome = contained(lambda: answers(run))
+    count("crafted run folders", outcome.kind, outcome.cpu_seconds, outcome.megabytes)
     assert outcome.harmless(), outcome
     assert outcome.kind == "error", outcome
     if name in ("a width of 65536", "65536 layers"):

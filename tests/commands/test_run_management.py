@@ -190,6 +190,17 @@ def test_the_doctor_says_what_to_do(capsys, monkeypatch):
     assert all(f"\n{name} " in report for name in ("torch", "threads", "device", "memory", "disk"))
 
 
+def test_a_limit_on_threads_is_only_a_remark(capsys, monkeypatch):
+    from regard.commands.installation import doctor
+
+    limited = doctor.Finding("threads", "1 of 2 processors", "unset OMP_NUM_THREADS", remark=True)
+    monkeypatch.setattr(doctor, "examine", lambda: iter([limited]))
+    assert main(["doctor"]) == 0
+    report = capsys.readouterr().out
+    assert "→ unset OMP_NUM_THREADS" in report
+    assert "everything is in order" in report
+
+
 def test_serve_takes_folders_of_runs_and_none_at_all(runs, tmp_path):
     from pathlib import Path
 

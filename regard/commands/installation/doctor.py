@@ -25,6 +25,8 @@ class Finding(NamedTuple):
     value: str
     advice: str = ""
     """What to do; empty where all is well."""
+    remark: bool = False
+    """Whether the advice is about a choice of the user, not about something that is wrong."""
 
 
 def add(commands: Any, arguments: Sequence[str] | None) -> None:
@@ -51,9 +53,13 @@ def _doctor(chosen: argparse.Namespace) -> int:
             print(f"{finding.name:14}{finding.value}")
             if finding.advice:
                 print(f"{'':14}→ {finding.advice}")
-        if not any(finding.advice for finding in findings):
+        if not _needs_attention(findings):
             print("everything is in order")
-    return int(any(finding.advice for finding in findings))
+    return int(_needs_attention(findings))
+
+
+def _needs_attention(findings: Sequence[Finding]) -> bool:
+    return any(finding.advice and not finding.remark for finding in findings)
 
 
 def examine() -> Iterator[Finding]:
@@ -109,7 +115,7 @@ def _processors() -> Iterator[Finding]:
     advice = ""
     if threads < (usable or 1):
         advice = "unset OMP_NUM_THREADS to use all processors" if limit else ""
-    yield Finding("threads", f"{threads} of {usable} processors{why}", advice)
+    yield Finding("threads", f"{threads} of {usable} processors{why}", advice, remark=True)
     capability = torch.backends.cpu.get_cpu_capability()
     gpu = " (a CUDA device is present, but not used)" if torch.cuda.is_available() else ""
     yield Finding("device", f"CPU, {capability}{gpu}")

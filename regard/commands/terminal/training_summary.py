@@ -45,8 +45,28 @@ def next_commands(run: "RunSummary") -> list[str]:
     regard, path = executable(), shlex.quote(str(run.path))
     text = _example(run.best or {})
     show = [f"{regard} show {path} --text {shlex.quote(text)}"] if text else []
+    if _aligns(run):
+        return [
+            *show,
+            *_alignment_commands(run, f"{regard} align {path}"),
+            f"{regard} serve {path}",
+        ]
     predict = f"{regard} predict {path}" + (f" {shlex.quote(text)}" if text else "")
     return [*show, predict, f"{regard} serve {path}"]
+
+
+def _aligns(run: "RunSummary") -> bool:
+    from regard.tasks.registry import TASKS
+
+    return run.task in TASKS and TASKS.row(run.task).aligner is not None
+
+
+def _alignment_commands(run: "RunSummary", align: str) -> list[str]:
+    """What an aligner is for: the links of its own pairs, if they are in files, and its words."""
+    files = (run.config.get("data") or {}).get("data")
+    named = [str(name) for name in files] if isinstance(files, list) else []
+    links = [f"{align} --data {shlex.join(named)} --output links.pharaoh"] if named else []
+    return [*links, f"{align} --lexicon --output words.tsv"]
 
 
 def executable() -> str:
