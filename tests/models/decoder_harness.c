@@ -6,6 +6,8 @@
 
 int decoder_force(int level);
 int decoder_step(const Plan *plan, const Call *call, int threads);
+int decoder_sequences(const Plan *plans, const Sequences *records, int64_t directions, int64_t rows,
+                      int threads);
 int decoder_product(const Product *p, const float *x, const float *residual, float *y, int64_t rows,
                     int64_t activation, int threads);
 
@@ -88,6 +90,30 @@ static int take_step(int quantized, int threads) {
     return decoder_step(&plan, &call, threads);
 }
 
+/* Three sequences of 4, 2 and 0 words, in both directions. */
+static int read_sequences(int quantized, int threads) {
+    enum { HIDDEN = 19, TIME = 4, COUNT = 3, TOTAL = 6 };
+    const int64_t gates = 2 * HIDDEN, of_state = gates + 4 * HIDDEN;
+    Operation operations[] = {
+        {.kind = PRODUCT, .input = 0, .output = of_state, .other = gates,
+         .product = product(HIDDEN, 4 * HIDDEN, quantized)},
+        {.kind = GRU, .input = gates, .other = of_state, .state = 0, .width = HIDDEN},
+        {.kind = LSTM, .input = of_state, .state = 0, .width = HIDDEN},
+    };
+    const Plan plan = {.operations = operations, .count = 3, .columns = of_state + 4 * HIDDEN,
+                       .state_columns = gates};
+    const Plan plans[] = {plan, plan};
+    int64_t *active = whole(TIME, TIME), *first = whole(TIME, TIME);
+    active[0] = active[1] = 2, active[2] = active[3] = 1;
+    first[0] = 0, first[1] = 2, first[2] = 4, first[3] = 5;
+    Sequences records[2];
+    for (int direction = 0; direction < 2; direction++)
+        records[direction] = (Sequences){
+            TIME, direction, active, first, floats(TOTAL * 4 * HIDDEN), gates, 4 * HIDDEN,
+            4 * HIDDEN, floats(TOTAL * HIDDEN), HIDDEN, HIDDEN, floats(COUNT * gates)};
+    return decoder_sequences(plans, records, 2, COUNT, threads);
+}
+
 int main(void) {
     const int64_t sizes[][3] = {{1, 1, 1}, {5, 17, 67}, {13, 64, 64}, {9, 3, 130}};
     for (int level = 0; level < 4; level++) {
@@ -100,7 +126,7 @@ int main(void) {
                                     floats(rows * outputs), rows, GELU, 1))
                     return 1;
             }
-            if (take_step(quantized, 1)) return 1;
+            if (take_step(quantized, 1) || read_sequences(quantized, 1)) return 1;
         }
         while (used) free(blocks[--used]);
     }

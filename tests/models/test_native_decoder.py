@@ -117,7 +117,9 @@ def test_int8_stays_near(options: dict[str, Any]) -> None:
     assert 0 < (expected - found).abs().max() < 0.2
 
 
-@pytest.mark.parametrize("options", TRANSFORMERS, ids=str)
+@pytest.mark.parametrize(
+    "options", [*TRANSFORMERS, {}, {"cell": "lstm"}, {"cell": "gru", "layers": 2}], ids=str
+)
 @pytest.mark.parametrize("quantize", ["none", "int8"])
 def test_the_encoder_agrees_with_torch(options: dict[str, Any], quantize: Any) -> None:
     model = _model(options)
@@ -137,6 +139,23 @@ def test_the_encoder_agrees_with_torch(options: dict[str, Any], quantize: Any) -
             )
 
 
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_a_recurrent_encoder_reads_any_lengths(cell: str) -> None:
+    model = _model({"cell": cell})
+    lengths = torch.tensor([0, 7, 3, 7, 1])
+    source = torch.randint(4, 29, (5, 9), generator=torch.Generator().manual_seed(8))
+    with torch.no_grad():
+        expected = model.encode(source, lengths)
+        native = NativeDecoder(model)
+        found = native.encode(source, lengths)
+        alone = native.encode(source[2:3, :3], lengths[2:3])
+        nothing = native.encode(source[:0], lengths[:0])
+    torch.testing.assert_close(found.states, expected.states, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found.last, expected.last, atol=1e-5, rtol=1e-5)
+    assert torch.equal(alone.states[0], found.states[2, :3])
+    assert nothing.states.shape == (0, 9, 26)
+
+
 def test_a_state_may_be_continued_twice() -> None:
     model = _model(TRANSFORMERS[0])
     decoder = NativeDecoder(model)
@@ -153,7 +172,7 @@ REASONS = [
     ({"attention": "none"}, "it has no attention"),
     ({"local": "p"}, "its attention is local"),
     ({"normalize": "sparsemax"}, "its normalizer is not softmax"),
-    ({"model": "transformer", "experts": 2}, "its feed-forward networks are experts"),
+    ({"model": "transformer", "experts": 2}, "its feed-forward networks are experts or have gates"),
     ({"model": "transformer", "attention": "additive"}, "its score is not a dot product"),
     ({"model": "transformer", "normalize": "sparsemax"}, "its normalizer is not softmax"),
 ]

@@ -18,7 +18,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from regard.attention.dispatch import Path
 from regard.models.decoders import RecurrentState
 from regard.models.encoders import Context
-from regard.models.native.native_encoder import NativeEncoder, can_encode
+from regard.models.native.native_encoder import native_encoder
 from regard.models.native.native_library import Call, level, library
 from regard.models.native.native_plan import DecoderPlan, why_not
 from regard.models.native.native_products import Precision
@@ -60,9 +60,7 @@ class NativeDecoder:
         self.compiled = DecoderPlan(model, quantize)
         # not the model itself, whose compiled decoders live as long as it does
         self._decoder, self._source = model.decoder, model.source
-        self._encoder: Any = model.encoder
-        if can_encode(model.encoder):
-            self._encoder = NativeEncoder(model.encoder, quantize)
+        self._encoder: Any = native_encoder(model.encoder, quantize) or model.encoder
         self._places, self._width = model.target.places, model.target.width
         self._table = self._position_vectors(0)
 

@@ -8,19 +8,35 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.layers import Block
-from regard.models.encoders import Context, TransformerEncoder, real_positions
+from regard.models.encoders import (
+    Context,
+    RecurrentEncoder,
+    TransformerEncoder,
+    real_positions,
+)
 from regard.models.native.native_plan import joined_layers, only_watches, why_not_block
 from regard.models.native.native_products import PackedLinear, Precision
+from regard.models.native.native_recurrence import NativeRecurrentEncoder, can_read
 
 
-def can_encode(encoder: nn.Module) -> bool:
-    """Whether an encoder can be compiled; others stay as they are."""
-    if type(encoder) is not TransformerEncoder or encoder.reach is not None:
-        return False
+def native_encoder(
+    encoder: nn.Module, quantize: Precision
+) -> "NativeEncoder | NativeRecurrentEncoder | None":
+    """The compiled encoder, or None where it stays as it is."""
     for module in encoder.modules():
         hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
         if not all(map(only_watches, hooks)) or "forward" in vars(module):
-            return False
+            return None
+    if isinstance(encoder, RecurrentEncoder) and can_read(encoder):
+        return NativeRecurrentEncoder(encoder, quantize)
+    if isinstance(encoder, TransformerEncoder) and _can_encode(encoder):
+        return NativeEncoder(encoder, quantize)
+    return None
+
+
+def _can_encode(encoder: TransformerEncoder) -> bool:
+    if type(encoder) is not TransformerEncoder or encoder.reach is not None:
+        return False
     return all(
         why_not_block(block, [block.own]) is None and block.source is None
         for block in encoder.stack

@@ -69,6 +69,19 @@ class Call(ctypes.Structure):
     )
 
 
+class Sequences(ctypes.Structure):
+    """The struct of the same name in kernels/decoder.h."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("steps", "backward")),
+        *((name, ctypes.c_void_p) for name in ("active", "first", "inputs")),
+        *((name, ctypes.c_int64) for name in ("input", "input_width", "input_stride")),
+        ("outputs", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("output_width", "output_stride")),
+        ("state", ctypes.c_void_p),
+    )
+
+
 @functools.cache
 def _load() -> ctypes.CDLL | str:
     """The library, or the reason why there is none."""
@@ -81,6 +94,11 @@ def _load() -> ctypes.CDLL | str:
         library.decoder_step.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
         library.decoder_product.argtypes = [
             *(ctypes.c_void_p for _ in range(4)),
+            *(ctypes.c_int64 for _ in range(2)),
+            ctypes.c_int,
+        ]
+        library.decoder_sequences.argtypes = [
+            *(ctypes.c_void_p for _ in range(2)),
             *(ctypes.c_int64 for _ in range(2)),
             ctypes.c_int,
         ]

@@ -109,6 +109,29 @@ EXPORT int decoder_step(const Plan *plan, const Call *call, int threads) {
     return failed;
 }
 
+/* A recurrent layer, one plan and one record per direction; threads take directions and sequences.
+ * Returns 0, or 1 without memory. */
+EXPORT int decoder_sequences(const Plan *plans, const Sequences *records, int64_t directions,
+                             int64_t rows, int threads) {
+    const Operations *kernel = operations();
+    int64_t parts = rows / 16 < threads / directions ? rows / 16 : threads / directions;
+    if (parts * ROWS_TOGETHER < rows) parts = (rows + ROWS_TOGETHER - 1) / ROWS_TOGETHER;
+    int failed = 0;
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(dynamic, 1)
+    for (int64_t part = 0; part < parts * directions; part++) {
+        const int64_t direction = part % directions, number = part / directions;
+        const int64_t from = number * rows / parts, to = (number + 1) * rows / parts;
+        float *own = scratch_of(kernel->sequences_scratch(plans + direction, to - from));
+        if (own)
+            kernel->sequences(plans + direction, records + direction, from, to, own);
+        else {
+#pragma omp atomic write
+            failed = 1;
+        }
+    }
+    return failed;
+}
+
 /* One product of all rows, in parts of at least 16 rows each. Returns 0, or 1 without memory. */
 EXPORT int decoder_product(const Product *p, const float *x, const float *residual, float *y,
                            int64_t rows, int64_t activation, int threads) {

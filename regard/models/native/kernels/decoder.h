@@ -72,9 +72,24 @@ typedef struct {
     float *log_probabilities;     /* [rows, words] */
 } Call;
 
+/* Sequences that a recurrent layer reads in one direction, the longest first, packed by time: the
+ * inputs of all sequences at the first step, then those at the second, and so on. */
+typedef struct {
+    int64_t steps, backward;
+    const int64_t *active;        /* [steps]: how many sequences reach a step */
+    const int64_t *first;         /* [steps]: their first row in the packed tensors */
+    const float *inputs;          /* the gates of the inputs, read into the column `input` */
+    int64_t input, input_width, input_stride;
+    float *outputs;               /* the hidden vectors */
+    int64_t output_width, output_stride;
+    float *state;                 /* [sequences, state_columns]: before, and then after */
+} Sequences;
+
 typedef struct {
     size_t (*scratch)(const Plan *, const Call *, int64_t rows); /* floats */
     void (*step)(const Plan *, const Call *, int64_t from, int64_t to, float *scratch);
+    size_t (*sequences_scratch)(const Plan *, int64_t rows);
+    void (*sequences)(const Plan *, const Sequences *, int64_t from, int64_t to, float *scratch);
     /* y [rows, outputs] = product of x [rows, inputs]: for tests and benchmarks */
     size_t (*product_scratch)(const Product *, int64_t rows);
     void (*product)(const Product *, const float *x, const float *residual, float *y, int64_t rows,

@@ -244,33 +244,62 @@ TARGET static void predict_words(const Operation *o, const Work *w) {
         log_softmax(to + row * w->plan->words, w->plan->words);
 }
 
+/* Runs the plan over the workspace. */
+TARGET static void run(const Work *w) {
+    for (int64_t i = 0; i < w->plan->count; i++) {
+        const Operation *o = w->plan->operations + i;
+        switch (o->kind) {
+            case EMBED: embed(o, w); break;
+            case NORM: normalize(o, w); break;
+            case PRODUCT: apply_product(o, w); break;
+            case SELF_ATTENTION: attend_to_self(o, w); break;
+            case SOURCE_ATTENTION: attend_to_source(o, w); break;
+            case ADDITIVE_ATTENTION: attend_additively(o, w); break;
+            case GRU: step_gru(o, w); break;
+            case LSTM: step_lstm(o, w); break;
+            case COPY: copy(o, w); break;
+            case WORDS: predict_words(o, w); break;
+        }
+    }
+}
+
+/* `rows` rows of `width` floats each, from and to rows that lie further apart. */
+INLINE void copy_rows(float *to, int64_t to_stride, const float *from, int64_t from_stride,
+                      int64_t rows, int64_t width) {
+    for (int64_t row = 0; row < rows && width; row++)
+        memcpy(to + row * to_stride, from + row * from_stride, (size_t)width * sizeof(float));
+}
+
 TARGET static void step(const Plan *plan, const Call *call, int64_t from, int64_t to,
                         float *scratch) {
     const Work w = {plan, call, from, to - from, scratch, scratch + plan->columns * (to - from)};
-    const size_t state = (size_t)plan->state_columns * sizeof(float);
-    for (int64_t row = 0; row < w.rows && state; row++)
-        memcpy(cells(&w, row, 0), call->state + (from + row) * plan->state_columns, state);
-    for (int64_t i = 0; i < plan->count; i++) {
-        const Operation *o = plan->operations + i;
-        switch (o->kind) {
-            case EMBED: embed(o, &w); break;
-            case NORM: normalize(o, &w); break;
-            case PRODUCT: apply_product(o, &w); break;
-            case SELF_ATTENTION: attend_to_self(o, &w); break;
-            case SOURCE_ATTENTION: attend_to_source(o, &w); break;
-            case ADDITIVE_ATTENTION: attend_additively(o, &w); break;
-            case GRU: step_gru(o, &w); break;
-            case LSTM: step_lstm(o, &w); break;
-            case COPY: copy(o, &w); break;
-            case WORDS: predict_words(o, &w); break;
-        }
-    }
-    for (int64_t row = 0; row < w.rows && state; row++)
-        memcpy(call->next_state + (from + row) * plan->state_columns, cells(&w, row, 0), state);
+    const int64_t state = plan->state_columns;
+    copy_rows(w.workspace, plan->columns, call->state + from * state, state, w.rows, state);
+    run(&w);
+    copy_rows(call->next_state + from * state, state, w.workspace, plan->columns, w.rows, state);
 }
 
-TARGET static size_t step_floats(const Plan *plan, const Call *call, int64_t rows) {
-    size_t most = 5 * (size_t)attended(call) + 16; /* two of eight bytes and one of four, each */
+/* The sequences from `from` to `to`: shorter ones end earlier, so that those which reach a step are
+ * the first ones. */
+TARGET static void read_sequences(const Plan *plan, const Sequences *s, int64_t from, int64_t to,
+                                  float *scratch) {
+    Work w = {plan, 0, from, to - from, scratch, scratch + plan->columns * (to - from)};
+    const int64_t state = plan->state_columns, rows = w.rows;
+    copy_rows(w.workspace, plan->columns, s->state + from * state, state, rows, state);
+    for (int64_t i = 0; i < s->steps; i++) {
+        const int64_t t = s->backward ? s->steps - 1 - i : i, at = s->first[t] + from;
+        w.rows = (s->active[t] < to ? s->active[t] : to) - from;
+        if (w.rows <= 0) continue;
+        copy_rows(cells(&w, 0, s->input), plan->columns, s->inputs + at * s->input_stride,
+                  s->input_stride, w.rows, s->input_width);
+        run(&w);
+        copy_rows(s->outputs + at * s->output_stride, s->output_stride, w.workspace, plan->columns,
+                  w.rows, s->output_width);
+    }
+    copy_rows(s->state + from * state, state, w.workspace, plan->columns, rows, state);
+}
+
+TARGET static size_t plan_floats(const Plan *plan, size_t most, int64_t rows) {
     for (int64_t i = 0; i < plan->count; i++) {
         const Operation *o = plan->operations + i;
         if (o->kind != PRODUCT && o->kind != WORDS) continue;
@@ -278,6 +307,15 @@ TARGET static size_t step_floats(const Plan *plan, const Call *call, int64_t row
         most = floats > most ? floats : most;
     }
     return (size_t)(plan->columns * rows) + most;
+}
+
+TARGET static size_t step_floats(const Plan *plan, const Call *call, int64_t rows) {
+    /* attention needs two of eight bytes and one of four for each key */
+    return plan_floats(plan, 5 * (size_t)attended(call) + 16, rows);
+}
+
+TARGET static size_t sequences_floats(const Plan *plan, int64_t rows) {
+    return plan_floats(plan, 16, rows);
 }
 
 TARGET static size_t one_product_floats(const Product *p, int64_t rows) {
@@ -290,4 +328,5 @@ TARGET static void one_product(const Product *p, const float *x, const float *re
     multiply(p, x, p->inputs, rows, &e, scratch);
 }
 
-const Operations OPERATIONS = {step_floats, step, one_product_floats, one_product};
+const Operations OPERATIONS = {step_floats,      step,       sequences_floats,
+                               read_sequences,   one_product_floats, one_product};
