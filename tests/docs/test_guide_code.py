@@ -11,6 +11,7 @@ PAGES = [
     page
     for page in [
         DOCS / "first-model.md",
+        DOCS / "from-other-tools.md",
         *sorted(DOCS.glob("train/*.md")),
         *DOCS.rglob("guide/*.md"),
     ]

@@ -8,7 +8,10 @@ from typing import Any
 from tests.docs.code_blocks import ROOT
 
 REFERENCE = ROOT / "docs/reference"
-WRITTEN_FOR_USERS = [ROOT / "docs/first-model.md", *(ROOT / "docs/train").glob("*.md")]
+WRITTEN_FOR_USERS = [
+    *(ROOT / "docs" / f"{name}.md" for name in ("first-model", "faq", "from-other-tools")),
+    *(ROOT / "docs/train").glob("*.md"),
+]
 FENCE = re.compile(r"^```(?:text|bash|python).*?^```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"```sh.*?```|`[^`]+`", re.DOTALL)
 
