@@ -39,6 +39,7 @@ format: $(VENV)/dev.stamp ## fix what ruff can fix
 docs: $(VENV)/docs.stamp ## build the site into site/; a warning is an error
 	@rm -rf site
 	$(BIN)/python scripts/build_guide.py
+	$(BIN)/python scripts/build_notebooks.py
 	$(BIN)/zensical build --strict --clean
 	$(BIN)/python scripts/check_site.py
 

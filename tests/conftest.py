@@ -35,6 +35,7 @@ SLOW = (
     "compare/test_comparison.py",
     "docs/test_guide_code.py",
     "docs/test_homework.py",
+    "docs/test_notebooks.py",
     "experiments/test_every_experiment.py",
     "experiments/test_trained.py",
     "inference",
