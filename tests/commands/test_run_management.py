@@ -108,7 +108,7 @@ def test_a_packed_run_works_and_has_no_training_text(task, runs, trained, capsys
     assert main(["info", "packed"]) == 0
     assert "status      packed" in capsys.readouterr().out
     options = OPTIONS[task] | {"steps": 9, "average": 1}
-    with pytest.raises(regard.RegardError, match="was packed or pruned"):
+    with pytest.raises(regard.RegardError, match="was packed, pruned or imported"):
         train_run(task, options, "packed")
 
 
