@@ -20,7 +20,7 @@ _DESCRIPTORS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 
 
-def write_whole(path: Path, write: Callable[[Path], T]) -> T:
+def write_whole(path: Path, write: Callable[[BinaryIO], T]) -> T:
     """Let `write` fill a temporary file, make sure that it is on the disk, and put it in place.
 
     For files in a folder that Regard manages, which may come from somebody else: a link in the
@@ -30,7 +30,7 @@ def write_whole(path: Path, write: Callable[[Path], T]) -> T:
     with _described_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with _opened_folder(path.parent) as folder:
-            return _replace_managed(folder, path, lambda stream, part: write(part))
+            return _replace_managed(folder, path, write)
 
 
 def write_text(path: Path, text: str, *, within: Path | None = None) -> None:
@@ -44,10 +44,10 @@ def write_text(path: Path, text: str, *, within: Path | None = None) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
         root = path.parent if within is None else within
         with _opened_folder(root, path.parent.relative_to(root).parts) as folder:
-            _replace_managed(folder, path, lambda stream, part: stream.write(content))
+            _replace_managed(folder, path, lambda stream: stream.write(content))
 
 
-def _replace_managed(folder: int, path: Path, write: Callable[[BinaryIO, Path], T]) -> T:
+def _replace_managed(folder: int, path: Path, write: Callable[[BinaryIO], T]) -> T:
     status = _status(path.name, folder, follow=False)
     if status is not None and stat.S_ISLNK(status.st_mode):
         status = None  # the link itself is replaced
@@ -76,9 +76,25 @@ def write_output(path: Path, write: Callable[[BinaryIO], T]) -> T:
             raise OSError(errno.ENOENT, f"no folder {folder}")
         if status is None or (stat.S_ISREG(status.st_mode) and _is_at(target, status)):
             with _opened_folder(target.parent) as parent:
-                return _replace(parent, target, lambda stream, part: write(stream), status)
+                return _replace(parent, target, write, status)
         with _open_special(path) as special:
             return write(special)
+
+
+def open_to_append(path: Path) -> BinaryIO:
+    """Open a file in a folder that Regard manages, to append to it; it is made if it is missing.
+
+    That folder may come from somebody else: links are not followed, and only a regular file is
+    opened.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    with _described_errors(path):
+        descriptor = os.open(path, flags, 0o666)
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, f"it is {file_kind(mode)}, not a regular file")
+    return os.fdopen(descriptor, "ab")
 
 
 def write_folder(folder: Path, fill: Callable[[Path], T]) -> T:
@@ -110,11 +126,13 @@ def make_folder(folder: Path) -> None:
 
 def refuse_used_folder(folder: Path) -> None:
     """Raise an error unless a folder is new or empty."""
-    if _status(folder) is None:
-        return
-    if not folder.is_dir():
-        raise RegardError(f"{folder}: is not a folder: choose a new or empty folder")
-    if any(folder.iterdir()):
+    with _described_errors(folder):
+        if _status(folder) is None:
+            return
+        if not folder.is_dir():
+            raise RegardError(f"{folder}: is not a folder: choose a new or empty folder")
+        used = any(folder.iterdir())
+    if used:
         raise RegardError(
             f"{folder}: already contains other files; nothing was written: choose a new or empty "
             "folder"
@@ -131,7 +149,7 @@ def is_partial_file(path: Path) -> bool:
 def _replace(
     folder: int,
     path: Path,
-    write: Callable[[BinaryIO, Path], T],
+    write: Callable[[BinaryIO], T],
     replaced: os.stat_result | None,
 ) -> T:
     """Put a complete file in the place of a regular file or of none.
@@ -140,7 +158,8 @@ def _replace(
         folder: a descriptor of the folder that `path` is in: whatever happens to the names of
             folders meanwhile, the file is written there.
         path: the file.
-        write: fills the temporary file, which it gets as a stream and by its path.
+        write: fills the temporary file, which it gets as a stream: by the time a library opened
+            its path, somebody could have put a link there.
         replaced: the status of the regular file that is replaced.
     """
     if replaced is not None:
@@ -158,10 +177,14 @@ def _replace(
                 _copy_owner(replaced, descriptor)
                 # before anything secret is in it
                 os.fchmod(descriptor, _permissions(replaced) | stat.S_IWUSR)
-            result = write(stream, part)
-        if replaced is not None:
-            os.chmod(part.name, _permissions(replaced), dir_fd=folder)
-        _to_disk(part.name, folder)
+            result = write(stream)
+            stream.flush()
+            if replaced is not None:
+                os.fchmod(descriptor, _permissions(replaced))
+            os.fsync(descriptor)
+            named = _status(part.name, folder, follow=False)
+            if named is None or not os.path.samestat(named, os.fstat(descriptor)):
+                raise OSError(errno.ESTALE, "somebody replaced its temporary file")
         os.replace(part.name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
         _unlink(part.name, folder)
@@ -232,11 +255,3 @@ def _described_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise RegardError(f"{path}: cannot be written ({error.strerror or error})") from error
-
-
-def _to_disk(name: str, folder: int) -> None:
-    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -23,6 +23,7 @@ torch.set_num_threads(1)  # workers of pytest-xdist share the cores
 
 SLOW = (
     "attack/test_damage.py",
+    "attack/test_pretrained_folders.py",
     "attack/test_run_folders.py",
     "attack/test_served_links.py",
     "attack/test_server.py",

@@ -199,8 +199,8 @@ def _align_directly(chosen: argparse.Namespace, run: Any) -> int:
         dev_gold = _gold(chosen.dev_gold, dev, chosen.indexed_from, chosen.reverse_gold)
         threshold = choose_threshold(run, dev, dev_gold)
     least = word_aligner(run).threshold(run.model) if threshold is None else threshold
-    chosen.display.line(f"{chosen.folder}: links of weight {least:.2g} or more")
     found = list(align_directly(run, pairs, threshold))
+    chosen.display.line(f"{chosen.folder}: links of weight {least:.2g} or more")
     _write(chosen, [_record(one) if chosen.json else str(one) for one in found])
     if gold is not None:
         _print_scores(_scores([one.links for one in found], gold), sys.stderr, False)

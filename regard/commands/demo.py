@@ -38,18 +38,24 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
 def lines(out: Path, minutes: float) -> list[list[str]]:
     """The commands, as words."""
     data, with_attention, without = out / "data", out / "attention", out / "none"
-    pairs = {part: f"{data}/{part}.en {data}/{part}.fr" for part in ("train", "valid", "test")}
-    train = (
-        f"train translation --data {pairs['train']} --valid {pairs['valid']} --minutes {minutes} "
-        "--width 128 --batch-tokens 512 --learning-rate 0.002 --evaluate-every 300"
-    )
+    pairs = {
+        part: [f"{data}/{part}.en", f"{data}/{part}.fr"] for part in ("train", "valid", "test")
+    }
+    train = [
+        *("train", "translation", "--data", *pairs["train"], "--valid", *pairs["valid"]),
+        *f"--minutes {minutes} --width 128 --batch-tokens 512 --learning-rate 0.002".split(),
+        *("--evaluate-every", "300"),
+    ]
     return [
-        f"data make translation --out {data}".split(),
-        f"{train} --out {with_attention}".split(),
-        f"{train} --attention none --out {without}".split(),
-        f"evaluate {with_attention} {without} --data {pairs['test']}".split(),
-        f"align {with_attention} --data {pairs['test']} --gold {data}/test.alignments "
-        f"--indexed-from 0 --output {out}/test.pharaoh".split(),
+        ["data", "make", "translation", "--out", str(data)],
+        [*train, "--out", str(with_attention)],
+        [*train, "--attention", "none", "--out", str(without)],
+        ["evaluate", str(with_attention), str(without), "--data", *pairs["test"]],
+        [
+            *("align", str(with_attention), "--data", *pairs["test"]),
+            *("--gold", f"{data}/test.alignments", "--indexed-from", "0"),
+            *("--output", f"{out}/test.pharaoh"),
+        ],
         ["show", str(with_attention), "--text", TEXT],
         ["show", str(with_attention), "--text", TEXT, "--to", str(out / "look.html")],
     ]

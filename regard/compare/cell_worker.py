@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from regard.atomic_files import open_to_append
 from regard.compare.comparison_folder import FORMAT, ComparisonFolder, failure
 from regard.errors import RegardError
 from regard.inference.load_run import load
@@ -98,7 +99,7 @@ def main(folder: str, name: str) -> int:
         return bool(stopped) or os.getppid() != parent
 
     # A worker whose parent was killed saves its state and ends; its successor waits for it here.
-    with open(comparison.lock(name), "a") as lock:
+    with open_to_append(comparison.lock(name)) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         known = comparison.result(name)
         if known is not None and "error" not in known:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.atomic_files import make_folder, refuse_used_folder, write_text
+from regard.atomic_files import make_folder, open_to_append, refuse_used_folder, write_text
 from regard.errors import RegardError
 from regard.verified_files import read_json
 
@@ -68,7 +68,7 @@ class ComparisonFolder:
         if not self.plan.exists():
             refuse_used_folder(self.path)
         make_folder(self.path / "cells")
-        with open(self.path / ".lock", "a") as file:
+        with open_to_append(self.path / ".lock") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

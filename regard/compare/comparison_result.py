@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from regard.atomic_files import write_output
 from regard.compare.significance import (
     Difference,
     Estimate,
@@ -158,7 +159,7 @@ class Plot:
 
     def save(self, path: Path | str) -> None:
         """Write the picture into a file."""
-        Path(path).write_text(self.svg, "utf-8")
+        write_output(Path(path), lambda stream: stream.write(self.svg.encode("utf-8")))
 
 
 def make_result(

@@ -6,8 +6,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Any
+from typing import Any
 
+from regard.atomic_files import open_to_append
 from regard.compare.cell_worker import STOPPED
 from regard.compare.comparison_folder import ComparisonFolder, failure
 from regard.compare.grid import Cell
@@ -41,7 +42,7 @@ def run_locally(
 def start_worker(folder: ComparisonFolder, name: str) -> "subprocess.Popen[bytes]":
     """Start a worker process in a session of its own: ctrl-C reaches it through its parent."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    with _log(folder, name) as log:
+    with open_to_append(folder.log(name)) as log:
         return subprocess.Popen(
             [sys.executable, "-m", "regard.compare.cell_worker", str(folder.path), name],
             stdin=subprocess.DEVNULL,
@@ -84,10 +85,6 @@ def _stop(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _log(folder: ComparisonFolder, name: str) -> IO[bytes]:
-    return open(folder.log(name), "ab")
 
 
 def unfinished(folder: ComparisonFolder, cells: Sequence[Cell]) -> Iterator[Cell]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from regard.atomic_files import open_to_append
 from regard.compare.comparison_folder import ComparisonFolder
 from regard.compare.grid import System
 from regard.tasks.registry import TaskSpec
@@ -31,7 +32,7 @@ def load_task(
     if not done.exists():
         place.mkdir(parents=True, exist_ok=True)
         spec.prepare(data, place, 1)
-        done.touch()
+        open_to_append(done).close()
     task = spec.load(data, model, place)
     return with_corpora(task, place) if corpora and spec.generated is None else task
 

@@ -3,10 +3,9 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from io import BufferedIOBase
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -146,11 +145,7 @@ def write_rows(
     """
     header = {"fingerprint": fingerprint, "chunk": chunk}
 
-    def fill(part: Path) -> None:
-        with part.open("wb") as file:
-            _write(file, iter(rows), header, metadata, path)
-
-    write_whole(path, fill)
+    write_whole(path, lambda stream: _write(stream, iter(rows), header, metadata, path))
     return Corpus(path)
 
 
@@ -195,7 +190,7 @@ def in_chunks(items: Iterable[_Item], size: int = CHUNK) -> Iterator[list[_Item]
 
 
 def _write(
-    file: BufferedIOBase,
+    file: BinaryIO,
     rows: Iterator[Row],
     header: dict[str, Any],
     metadata: Callable[[], Mapping[str, Any]],

@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 
-from regard.atomic_files import make_folder, write_text, write_whole
+from regard.atomic_files import make_folder, refuse_used_folder, write_text, write_whole
 from regard.errors import RegardError
 from regard.experiments.claims import Experiment, Finding, Measured, Setting, Size
 from regard.experiments.experiment_table import EXPERIMENTS
 from regard.show.png import png_from_svg
 from regard.show.report_page import Block, Heading, Picture, Table, Text, report_page
+from regard.verified_files import read_json
 
 
 def run_experiment(
@@ -32,6 +33,8 @@ def run_experiment(
     experiment = EXPERIMENTS.row(name)
     if vectors is not None and not experiment.reads_vectors:
         raise RegardError(f"--vectors does not apply to the experiment {name}")
+    if not _is_result(out):
+        refuse_used_folder(out)
     make_folder(out)
     clock, processor = time.monotonic(), time.process_time()
     with torch.random.fork_rng(devices=[]), _one_thread():
@@ -105,6 +108,15 @@ def report_all(found: Sequence[tuple[Experiment, Finding]], failed: Mapping[str,
     return report_page("Experiments", blocks)
 
 
+def _is_result(folder: Path) -> bool:
+    """Whether a folder has the result of an experiment, which another run replaces."""
+    try:
+        record = read_json(folder / "result.json")
+    except (OSError, RegardError):
+        return False
+    return isinstance(record, dict) and {"name", "claim", "numbers"} <= record.keys()
+
+
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Threads of small networks mostly wait for each other; one is faster."""
@@ -117,7 +129,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _write_bytes(path: Path, data: bytes) -> None:
-    write_whole(path, lambda part: part.write_bytes(data))
+    write_whole(path, lambda stream: stream.write(data))
 
 
 def _plain(measured: Measured) -> dict[str, float | int | None]:

@@ -17,5 +17,5 @@ def draw_curves(folder: Path) -> str:
         pixels = png_from_svg(picture)
     except RegardError as error:
         return f"wrote curves.svg but not curves.png: {error}"
-    write_whole(folder / "curves.png", lambda part: part.write_bytes(pixels))
+    write_whole(folder / "curves.png", lambda stream: stream.write(pixels))
     return ""

@@ -33,6 +33,8 @@ def bert_architecture(checkpoint: Checkpoint) -> EncoderArchitecture:
 
 def add_first_type(positions: Tensor, types: Tensor) -> Tensor:
     """Positions of a single text, in which every token is of the first type."""
+    if positions.shape[1:] != types.shape[1:]:  # else addition would repeat numbers
+        raise RuntimeError("positions and types have different sizes")
     return positions + types[0]
 
 

@@ -21,9 +21,14 @@ from regard.verified_files import MAX_CONFIG, MEBIBYTE, check_regular, open_regu
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 PICKLED = "pytorch_model.bin"
-MAX_HEADER = 32 * MEBIBYTE
+MAX_HEADER = 4 * MEBIBYTE
+"""Some 30,000 tensors; those of a model with 100 layers take 0.2 MiB."""
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """What the first checkpoints called the weights of layer norms."""
+
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+"""Types of weights; quantized ones mean something else."""
 
 
 def is_checkpoint(path: Path) -> bool:
@@ -64,15 +69,21 @@ class Checkpoint:
 
     def tensor(self, name: str) -> Tensor:
         """One tensor in single precision; it is a view of the file where that needs no change."""
-        if name in self.loaded:
-            return self.loaded[name].float()
         path = self.files[name]
-        try:
-            with safetensors.safe_open(path, "pt") as file:
-                tensor: Tensor = file.get_tensor(_stored_name(name, file.keys()))
-                return tensor.float()
-        except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
-            raise RegardError(f"{path}: cannot be read ({_first_line(error)})") from error
+        tensor = self.loaded.get(name)
+        if tensor is None:
+            try:
+                with safetensors.safe_open(path, "pt") as file:
+                    tensor = file.get_tensor(_stored_name(name, file.keys()))
+            except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
+                raise RegardError(f"{path}: cannot be read ({_first_line(error)})") from error
+        if tensor.dtype not in DTYPES:
+            kind = str(tensor.dtype).removeprefix("torch.")
+            raise RegardError(
+                f"{path}: the weights {name} are of type {kind}: expected float32, float16, "
+                "bfloat16 or float64"
+            )
+        return tensor.float()
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
@@ -123,7 +134,8 @@ def _open_safetensors(folder: Path, config: CheckpointConfig) -> Checkpoint:
     by_name: dict[str, Path] = {}
     shapes: dict[str, tuple[int, ...]] = {}
     for path in files:
-        for name, shape in _read_shapes(path).items():
+        for stored, shape in _read_shapes(path):
+            name = _modern_name(stored)
             if name in by_name:
                 raise RegardError(f"{path}: has {name[:80]}, which {by_name[name].name} has too")
             by_name[name], shapes[name] = path, shape
@@ -138,7 +150,7 @@ def _shards(folder: Path) -> list[Path]:
         raise RegardError(f"{folder / INDEX}: has no weight_map")
     shards = sorted({str(name) for name in names.values()})
     for name in shards:
-        if Path(name).name != name or not name.endswith(".safetensors"):
+        if not _is_file_name(name) or not name.endswith(".safetensors"):
             raise RegardError(f"{folder / INDEX}: {name[:80]!r} is not a file of the folder")
     missing = [name for name in shards if not (folder / name).is_file()]
     if missing:
@@ -149,19 +161,21 @@ def _shards(folder: Path) -> list[Path]:
     return [folder / name for name in shards]
 
 
-def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of each tensor of a file, from its header alone."""
+def _read_shapes(path: Path) -> list[tuple[str, tuple[int, ...]]]:
+    """The name and the shape of each tensor of a file, from its header alone."""
     try:
         size = check_regular(path)
         with open_regular(path) as file:
             length = int.from_bytes(file.read(8), "little")
-        if size < 8 or length > min(size - 8, MAX_HEADER):
+        if size < 8 or length > size - 8:
             raise ValueError("its header is not complete")
+        if length > MAX_HEADER:
+            raise ValueError(f"its header has {length:,} bytes, expected at most {MAX_HEADER:,}")
         with safetensors.safe_open(path, "pt") as opened:
-            return {
-                _modern_name(name): tuple(opened.get_slice(name).get_shape())
+            return [
+                (name, tuple(opened.get_slice(name).get_shape()))
                 for name in opened.keys()  # noqa: SIM118
-            }
+            ]
     except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
         raise RegardError(
             f"{path}: cannot be read as safetensors ({_first_line(error)}): download it again"
@@ -184,8 +198,25 @@ def _open_pickled(folder: Path, config: CheckpointConfig) -> Checkpoint:
     if not isinstance(content, dict) or not all(isinstance(v, Tensor) for v in content.values()):
         raise RegardError(f"{path}: holds no weights by name: convert it to {WEIGHTS}")
     tensors = {_modern_name(str(name)): tensor for name, tensor in content.items()}
+    odd = [name for name, tensor in tensors.items() if not _is_plain(tensor)]
+    if odd or len(tensors) < len(content):
+        problem = f"{odd[0][:80]} is not a plain tensor" if odd else "two tensors have one name"
+        raise RegardError(f"{path}: {problem}: convert it to {WEIGHTS}")
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     return Checkpoint(folder, config, dict.fromkeys(tensors, path), shapes, tensors)
+
+
+def _is_file_name(name: str) -> bool:
+    """Whether a name is that of a file in the same folder."""
+    size = len(name.encode("utf-8", "replace"))
+    return Path(name).name == name and size <= 255 and name.isprintable()
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor has all of its numbers in memory: no sparse, meta or expanded one."""
+    if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized:
+        return False
+    return tensor.untyped_storage().nbytes() >= tensor.nbytes
 
 
 def _modern_name(name: str) -> str:

@@ -1,5 +1,6 @@
 """The config.json of a pretrained model, read value by value with checks."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,9 +55,12 @@ class CheckpointConfig:
         return value
 
     def number(self, name: str, default: float) -> float:
-        """A number."""
-        value = self.values.get(name, default)
-        if type(value) not in (int, float):
+        """A finite number."""
+        return self.finite(name, self.values.get(name, default))
+
+    def finite(self, name: str, value: Any) -> float:
+        """A value of the config, which must be a finite number."""
+        if type(value) not in (int, float) or not abs(value) < math.inf or abs(value) > 1e300:
             raise RegardError(f"{self.path}: {name}: expected a number, got {str(value)[:40]}")
         return float(value)
 
@@ -76,7 +80,7 @@ class CheckpointConfig:
     def activation(self, name: str, default: str = "gelu") -> Any:
         """An activation by Regard's name."""
         value = self.values.get(name, default)
-        if value not in ACTIVATIONS:
+        if not isinstance(value, str) or value not in ACTIVATIONS:
             raise RegardError(
                 f"{self.path}: {name} {str(value)[:40]!r} is not supported: expected "
                 f"{', '.join(ACTIVATIONS)}"
@@ -102,4 +106,6 @@ class CheckpointConfig:
                 f"{self.path}: id2label names {len(names)} labels, the weights have {count}: "
                 f"expected one distinct name per label"
             )
+        if any("\ud800" <= letter <= "\udfff" for name in ordered for letter in name):
+            raise RegardError(f"{self.path}: id2label: a name is not Unicode text")
         return ordered

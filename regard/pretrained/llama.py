@@ -49,7 +49,9 @@ def _rotary_base(checkpoint: Checkpoint) -> float:
     """The base of the rotation; scaled rotations are not supported."""
     config = checkpoint.config
     parameters: Any = config.values.get("rope_parameters") or config.values.get("rope_scaling")
-    parameters = parameters if isinstance(parameters, dict) else {}
+    parameters = {} if parameters is None else parameters
+    if not isinstance(parameters, dict):
+        raise RegardError(f"{config.path}: rope_parameters: expected an object")
     kind = parameters.get("rope_type", parameters.get("type", "default"))
     if kind != "default":
         raise RegardError(
@@ -57,9 +59,7 @@ def _rotary_base(checkpoint: Checkpoint) -> float:
             "expected default"
         )
     base = parameters.get("rope_theta", config.values.get("rope_theta", 10000.0))
-    if type(base) not in (int, float):
-        raise RegardError(f"{config.path}: rope_theta: expected a number, got {str(base)[:40]}")
-    return float(base)
+    return config.finite("rope_theta", base)
 
 
 def _check_window(checkpoint: Checkpoint, positions: int) -> None:

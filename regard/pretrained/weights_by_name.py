@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from regard.errors import RegardError
+from regard.errors import OptionError, RegardError
 from regard.pretrained.checkpoint import Checkpoint
 from regard.pretrained.families import FAMILIES, Family, Source, Sources
 
@@ -17,6 +17,28 @@ from regard.pretrained.families import FAMILIES, Family, Source, Sources
 def family_of(checkpoint: Checkpoint) -> Family:
     """The row of a checkpoint's architecture."""
     return FAMILIES.row(checkpoint.config.family)
+
+
+LEAST_PER_BLOCK = 8
+"""Every supported architecture has more weights in each block."""
+
+
+def architecture_of(checkpoint: Checkpoint) -> Any:
+    """Sizes and choices of a checkpoint; it has weights for as many blocks as its config says.
+
+    This is checked before a network of so many blocks is built, even one without memory.
+    """
+    config = checkpoint.config
+    try:
+        architecture = family_of(checkpoint).architecture(checkpoint)
+    except OptionError as error:
+        raise RegardError(f"{config.path}: {error}") from error
+    if architecture.layers * LEAST_PER_BLOCK > len(checkpoint.shapes):
+        raise RegardError(
+            f"{config.path}: has {architecture.layers:,} layers, but there are only "
+            f"{len(checkpoint.shapes):,} weights: they are of another model"
+        )
+    return architecture
 
 
 def task_of(checkpoint: Checkpoint) -> str:
@@ -42,7 +64,10 @@ def label_count(checkpoint: Checkpoint, sources: Sources) -> int:
     name = sources["decision.weight"].names[0]
     if name not in checkpoint.shapes:
         raise RegardError(f"{checkpoint.folder}: the weights {name} of its head are missing")
-    return checkpoint.shapes[name][0]
+    shape = checkpoint.shapes[name]
+    if not shape:
+        raise RegardError(f"{checkpoint.folder}: the weights {name} of its head are one number")
+    return shape[0]
 
 
 def read_weights(

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ RESULT, PLAN, REPORT = "result.json", "comparison.json", "report.json"
 MAX_RECORD, MAX_PICTURE = 8 * 2**20, 2 * 2**20
 MAX_PICTURES = 8
 """Pictures of an experiment that are shown."""
+MAX_RESULTS, MAX_BYTES = 200, 64 * 2**20
+"""Results that are listed, and the bytes of their files that are read for one request."""
+MAX_DEPTH = 32
+"""Levels of nesting of a result."""
 DEFAULT_FOLDERS = ("experiments", "comparisons")
 """Where `regard experiment` and `regard compare` save their results if nothing else is chosen."""
 
@@ -66,17 +71,19 @@ class EvidenceFolders:
 
     def _experiments(self) -> dict[str, tuple[Path, dict[str, Any]]]:
         found: dict[str, tuple[Path, dict[str, Any]]] = {}
+        left = Allowance(MAX_BYTES)
         for path in _folders_with((RESULT,), self.folders):
-            record = _record(path, RESULT, ("name", "claim", "summary"))
+            record = _record(path, RESULT, ("name", "claim", "summary"), left)
             if record is not None and isinstance(record.get("numbers"), dict):
                 found.setdefault(record["name"], (path, record))
         return found
 
     def _comparisons(self) -> dict[str, tuple[Path, dict[str, Any], dict[str, Any] | None]]:
         found: dict[str, tuple[Path, dict[str, Any], dict[str, Any] | None]] = {}
+        left = Allowance(MAX_BYTES)
         for path in _folders_with((PLAN,), self.folders):
-            plan = _record(path, PLAN, ("format",))
-            report = _record(path, REPORT, ("task", "metric", "verdict"))
+            plan = _record(path, PLAN, ("format",), left)
+            report = _record(path, REPORT, ("task", "metric", "verdict"), left)
             if report is not None and not _is_report(report):
                 report = None
             if plan is not None:
@@ -85,26 +92,64 @@ class EvidenceFolders:
 
 
 def _folders_with(names: Iterable[str], folders: Iterable[Path]) -> Iterator[Path]:
-    """The folders that contain one of these files, and the folders right inside that do."""
+    """The folders that contain one of these files, and the folders right inside that do.
+
+    Links that lead out of a folder are left out: nothing outside it is served.
+    """
     for folder in folders:
         try:
-            inside = sorted(path for path in folder.iterdir() if path.is_dir())
-        except OSError:
+            root = folder.resolve(strict=True)
+            inside = sorted(folder.iterdir())
+        except (OSError, RuntimeError):  # a loop of links is a RuntimeError
             continue
-        for path in (folder.resolve(), *inside):
-            if any((path / name).is_file() for name in names):
-                yield path
+        within = (path for path in inside if _is_inside(path, root))
+        usable = (path for path in (root, *within) if _has_file(path, names))
+        yield from islice(usable, MAX_RESULTS)
 
 
-def _record(folder: Path, name: str, texts: Iterable[str]) -> dict[str, Any] | None:
-    """The object in a JSON file of a folder, which must have certain texts; else None."""
+def _is_inside(path: Path, root: Path) -> bool:
     try:
-        record = read_json(folder / name, MAX_RECORD, within=folder)
+        return path.is_dir() and Path(os.path.realpath(path)).is_relative_to(root)
+    except OSError:
+        return False
+
+
+def _has_file(folder: Path, names: Iterable[str]) -> bool:
+    try:
+        return any((folder / name).is_file() for name in names)
+    except OSError:  # a folder of somebody else
+        return False
+
+
+@dataclass
+class Allowance:
+    """Bytes that may still be read for a request."""
+
+    left: int
+
+
+def _record(
+    folder: Path, name: str, texts: Iterable[str], allowance: Allowance
+) -> dict[str, Any] | None:
+    """The object in a JSON file of a folder, which must have certain texts; else None."""
+    path = folder / name
+    try:
+        limit = min(MAX_RECORD, max(0, allowance.left))
+        allowance.left -= path.stat().st_size
+        record = read_json(path, limit, within=folder)
     except (OSError, RegardError):
         return None
     if not isinstance(record, dict) or not all(isinstance(record.get(t), str) for t in texts):
         return None
-    return record
+    return record if _is_shallow(record, MAX_DEPTH) else None
+
+
+def _is_shallow(value: Any, levels: int) -> bool:
+    """Whether a value has at most so many levels of nesting."""
+    if not isinstance(value, dict | list):
+        return True
+    parts = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_is_shallow(part, levels - 1) for part in parts)
 
 
 def _is_report(report: dict[str, Any]) -> bool:

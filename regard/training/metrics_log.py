@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from regard.atomic_files import write_text
+from regard.atomic_files import open_to_append, write_text
 from regard.errors import OptionError, RegardError
 from regard.training.run_folder import RunFolder
-from regard.verified_files import MEBIBYTE, check_regular, parse_json, read_bytes
+from regard.verified_files import MEBIBYTE, parse_json, read_bytes
 
 if TYPE_CHECKING:
     from regard.tasks.task import Evaluation
@@ -29,10 +29,8 @@ def append_line(folder: RunFolder, line: dict[str, Any], evaluation: "Evaluation
         "samples": [sample._asdict() for sample in evaluation.samples],
     }
     try:
-        if folder.metrics.exists():
-            check_regular(folder.metrics)
-        with open(folder.metrics, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        with open_to_append(folder.metrics) as file:
+            file.write((json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8"))
     except OSError as error:
         raise RegardError(f"{folder.metrics}: cannot be written ({error.strerror})") from error
 

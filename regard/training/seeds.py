@@ -1,6 +1,7 @@
 """Several runs that differ in their seeds only, and the mean of their metrics."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
@@ -13,8 +14,9 @@ from regard.metrics.intervals import student_quantile
 from regard.number_format import format_bare_value, format_interval, format_value
 from regard.training.metrics_log import saved_weights
 from regard.training.run_folder import CONFIG, RunFolder
-from regard.verified_files import MAX_JSON, parse_json, read_bytes
+from regard.verified_files import MAX_JSON, parse_json, read_bytes, read_json
 
+SUMMARY = "seeds.json"
 CONFIDENCE = 0.95
 MIN_SEEDS = 3
 """With two, Student's quantile is 12.7: the interval would say nothing."""
@@ -50,6 +52,8 @@ def seed_folders(out: Path, first: int, count: int) -> dict[int, Path]:
     """The run folder of each seed; RegardError if `out` is itself a run."""
     if (out / CONFIG).exists():
         raise RegardError(f"{out}: is itself a run: choose another --out for runs of several seeds")
+    if os.path.lexists(out / SUMMARY) and not _is_summary(out / SUMMARY):
+        raise RegardError(f"{out / SUMMARY}: was not written by Regard: choose another --out")
     return {seed: out / f"seed-{seed}" for seed in range(first, first + count)}
 
 
@@ -80,8 +84,16 @@ def _interval(values: Mapping[str, float], unit: str) -> tuple[float | None, flo
     return mean - margin, mean + margin
 
 
+def _is_summary(path: Path) -> bool:
+    try:
+        record = read_json(path)
+    except (OSError, RegardError):
+        return False
+    return isinstance(record, dict) and {"name", "values", "mean"} <= record.keys()
+
+
 def write_seeds(out: Path, summary: SeedSummary) -> Path:
     """Write the summary beside the runs."""
-    path = out / "seeds.json"
+    path = out / SUMMARY
     write_text(path, json.dumps(asdict(summary), indent=1, ensure_ascii=False) + "\n")
     return path

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from regard.atomic_files import write_whole
+from regard.data.tensor_writing import TYPE_NAMES, save_tensors
 from regard.errors import RegardError
 from regard.verified_files import MEBIBYTE, check_regular, open_regular, parse_json
 
@@ -34,16 +35,7 @@ STORED = "stored"
 """Which plain value says that float32 tensors are stored in half precision."""
 HALF = "float16"
 RESTORE = "restore it from a copy, or train the run again"
-TYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
+TYPES = {name: dtype for dtype, name in TYPE_NAMES.items()}
 """Types of tensors that Regard writes, by their names in safetensors files."""
 
 
@@ -64,10 +56,7 @@ def write_tensors(
     plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     values = dict(about or {})
     metadata = {KEY: json.dumps({**values, DIGEST: _digest(plain, values)})}
-    try:
-        write_whole(path, lambda part: _save(part, plain, metadata))
-    except safetensors.SafetensorError as error:  # raised instead of OSError if the disk is full
-        raise RegardError(f"{path}: cannot be written ({error})") from error
+    write_whole(path, lambda stream: save_tensors(stream, plain, metadata))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -267,13 +256,6 @@ def _digest(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> str:
         if math.prod(tensor.shape):
             digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _save(part: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    part.touch()
-    mode = part.stat().st_mode  # safetensors makes files that only their owner can read
-    safetensors.torch.save_file(tensors, part, metadata)
-    part.chmod(mode)
 
 
 def _memory() -> int | None:

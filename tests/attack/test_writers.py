@@ -7,6 +7,7 @@ own, which may come from somebody else; a *folder writer* a folder that the user
 import errno
 import json
 import os
+import re
 import stat
 import tempfile
 import threading
@@ -20,8 +21,12 @@ import numpy as np
 import pytest
 import torch
 
-from regard.atomic_files import write_output, write_text
+import regard
+from regard import atomic_files
+from regard.atomic_files import open_to_append, write_output, write_text
 from regard.cli import main
+from regard.compare.comparison_folder import ComparisonFolder
+from regard.compare.comparison_result import Plot
 from regard.data.corpus import write_rows
 from regard.data.labels import Labels
 from regard.data.tokenizers.vectors import WordVectors
@@ -32,6 +37,7 @@ from regard.tasks.task import Evaluation
 from regard.trace import from_arrays
 from regard.training import RunFolder
 from regard.training.state import write_tensors
+from tests.training.tiny import OPTIONS
 
 OLD = b"years of work"
 NOBODY = 65534
@@ -60,6 +66,10 @@ class Source:
     run: Path
     lines: Path
     trace: Path
+    aligner: Path
+    """A run that aligns, and pairs to align beside it."""
+    classifier: Path
+    """A run that classifies, and labelled texts beside it."""
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +77,23 @@ def source(translator: Path, tmp_path_factory: pytest.TempPathFactory) -> Source
     folder = tmp_path_factory.mktemp("read")
     (folder / "lines").write_text("the film was bad\n")
     from_arrays(np.eye(2), ["a", "b"], ["a", "b"]).show(folder / "trace.json")
+    pairs = ["the house", "a cat"] * 8, ["la maison", "un chat"] * 8
+    for name, lines in zip(("p.en", "p.fr"), pairs, strict=True):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    data = [str(folder / name) for name in ("p.en", "p.fr")]
+    aligner = regard.train("align", data, out=folder / "aligner", epochs=2).folder.path
+    texts = "".join(f"film {n}\t{'pos' if n % 2 else 'neg'}\n" for n in range(20))
+    (folder / "texts.tsv").write_text(texts)
+    small = OPTIONS["classify"] | {"steps": 2, "average": 1}
+    classifier = regard.train(
+        "classify", str(folder / "texts.tsv"), out=folder / "classifier", **small
+    ).folder.path
     for readable in (folder, translator.parent):
         open_to_others(readable)
-    return Source(translator, folder / "lines", folder / "trace.json")
+    (classifier / "evaluations").mkdir(exist_ok=True)
+    (classifier / "evaluations").chmod(0o777)
+    trace = folder / "trace.json"
+    return Source(translator, folder / "lines", trace, aligner, classifier)
 
 
 def align(path: Path, source: Source) -> None:
@@ -77,11 +101,27 @@ def align(path: Path, source: Source) -> None:
     run_command("align", source.run, "--data", *data, "--output", path)
 
 
+def align_softly(path: Path, source: Source) -> None:
+    data = [source.aligner.parent / name for name in ("p.en", "p.fr")]
+    run_command("align", source.aligner, "--data", *data, "--soft", "--output", path)
+
+
+def confusion(path: Path, source: Source) -> None:
+    data = source.classifier.parent / "texts.tsv"
+    run_command("evaluate", source.classifier, "--data", data, "--picture", path)
+
+
 FILE_WRITERS: dict[str, Callable[[Path, Source], object]] = {
     "predict": lambda path, source: run_command(
         "predict", source.run, "--input", source.lines, "--output", path
     ),
     "align": align,
+    "align --soft": align_softly,
+    "align --lexicon": lambda path, source: run_command(
+        "align", source.aligner, "--lexicon", "--output", path
+    ),
+    "evaluate --picture": confusion,
+    "Plot.save": lambda path, source: Plot("<svg/>").save(path),
     "show svg": lambda path, source: run_command("show", source.trace, "--to", path),
     "steps": lambda path, source: run_command("steps", "--picture", path),
     "Look.show": lambda path, source: from_arrays(np.eye(2), ["a", "b"], ["a", "b"]).show(path),
@@ -377,7 +417,117 @@ def test_output_stays_in_the_temporary_file_that_was_made(folder):
     assert names(folder) == {"precious"}
 
 
+@pytest.mark.parametrize("arrange", ["link", "dangling link", "gone"])
+def test_managed_files_are_written_into_the_file_that_was_made(arrange, managed, monkeypatch):
+    """Somebody who may rename files in the folder exchanges the temporary file at once."""
+    path, write = managed
+    precious, opened = path.parent.parent / "precious", os.fdopen
+    precious.write_bytes(OLD)
+
+    def exchange(descriptor: int, mode: str) -> BinaryIO:
+        for part in path.parent.glob("*.part"):
+            part.unlink()
+            if arrange != "gone":
+                part.symlink_to(precious if arrange == "link" else precious.with_name("missing"))
+        return opened(descriptor, mode)
+
+    monkeypatch.setattr(atomic_files.os, "fdopen", exchange)
+    with pytest.raises(RegardError, match="somebody replaced its temporary file"):
+        write()
+    assert precious.read_bytes() == OLD
+    assert not precious.with_name("missing").exists()
+    assert not path.exists()
+
+
+def comparison_lock(path: Path) -> None:
+    with ComparisonFolder(path.parent).hold():
+        pass
+
+
+APPENDERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "metrics": ("metrics.jsonl", lambda path: open_to_append(path).close()),
+    "lock of a comparison": (".lock", comparison_lock),
+}
+
+
+@pytest.mark.parametrize("name", APPENDERS)
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "device", "folder"])
+def test_files_that_grow_are_regular_or_an_error(name, kind, folder):
+    file, append = APPENDERS[name]
+    (folder / "comparison.json").write_text("{}")
+    path, precious = folder / file, folder.parent / "precious"
+    precious.write_bytes(OLD)
+    if kind == "device":
+        device(path, 3)
+    else:
+        {
+            "link": lambda: path.symlink_to(precious),
+            "dangling link": lambda: path.symlink_to(folder.parent / "missing"),
+            "pipe": lambda: os.mkfifo(path),
+            "folder": path.mkdir,
+        }[kind]()
+    with pytest.raises(RegardError, match="cannot be written"):
+        append(path)
+    assert precious.read_bytes() == OLD
+    assert not (folder.parent / "missing").exists()
+
+
+WRITES = re.compile(
+    r"""\.write_(?:text|bytes)\(|\.(?:save_file|touch)\(|\bnp\.save[a-z]*\(\s*(?!stream)"""
+    r"""|\bopen\([^()]*(?:\([^()]*\)[^()]*)*["'][rbt+]*[wax][rbt+]*["']"""
+)
+"""Ways to write a file by its path."""
+OTHER_WRITERS = {
+    "atomic_files.py": "where files are written",
+    "check/checked_file.py": "a temporary folder of its own",
+    "commands/standard_streams.py": "descriptors of closed standard streams",
+    "corpora/corpus_folder.py": "inside write_folder",
+    "data/split.py": "inside write_folder",
+    "sklearn.py": "a temporary folder of its own",
+    "training/stored_runs/run_packing.py": "inside write_folder",
+}
+
+
+def test_every_writer_of_the_package_is_one_of_these():
+    """No module opens a file to write it on its own: the model above covers all commands."""
+    package = Path(regard.__file__).parent
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if WRITES.search(path.read_text("utf-8"))
+    }
+    assert found == OTHER_WRITERS.keys()
+
+
+def tiny_experiment(path: Path, source: Source) -> None:
+    from regard.experiments.experiment_results import run_experiment
+
+    run_experiment("permutation", path, "tiny")
+
+
+def comparison(path: Path, source: Source) -> None:
+    folder = ComparisonFolder(path)
+    with folder.hold():
+        folder.begin({"task": "tag"})
+
+
+def import_model(path: Path, source: Source) -> None:
+    from tests.pretrained.checkpoints import write_checkpoint
+
+    model = source.lines.parent / "bert"
+    if not model.exists():
+        write_checkpoint(model, "bert")
+    run_command("import", model, "--out", path)
+
+
 FOLDER_WRITERS: dict[str, Callable[[Path, Source], object]] = {
+    "experiment": tiny_experiment,
+    "compare": comparison,
+    "import": import_model,
+    "train align": lambda path, source: run_command(
+        "train", "align", "--epochs", "1", "--out", path,
+        "--data", *(source.aligner.parent / name for name in ("p.en", "p.fr")),
+    ),
     "data make": lambda path, source: run_command(
         "data", "make", "classify", "--size", "100", "--out", path
     ),
@@ -411,10 +561,10 @@ def test_folders_are_new_or_empty_or_nothing_changes(name, source, folder, capsy
     before = names(folder)
     for path in (mine, pipe, used, mine / "below"):
         capsys.readouterr()
-        with pytest.raises(RegardError):
+        with pytest.raises(RegardError) as raised:
             write(path, source)
-        error = capsys.readouterr().err.splitlines()[-1]
-        assert error.startswith(f"regard: {path}")
+        printed = capsys.readouterr().err.splitlines() or [f"regard: {raised.value}"]
+        assert printed[-1].startswith(f"regard: {path}")
     assert mine.read_bytes() == OLD
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
     assert {path.read_bytes() for path in used.iterdir()} == {OLD}

@@ -1,6 +1,7 @@
 """`regard experiment`: put a claim about attention to the test."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 from regard.commands.run_options import add_quiet
 from regard.errors import RegardError, unknown
+from regard.verified_files import open_regular
 
 
 def add(commands: Any, arguments: Sequence[str] | None) -> None:
@@ -91,11 +93,22 @@ def _run(chosen: argparse.Namespace, name: str) -> Any:
     return finding
 
 
+def _is_report(path: Path) -> bool:
+    try:
+        with open_regular(path) as file:
+            return b"<title>Experiments</title>" in file.read(4096)
+    except (OSError, RegardError):
+        return False
+
+
 def _run_all(chosen: argparse.Namespace) -> int:
     from regard.atomic_files import write_text
     from regard.experiments.experiment_results import report_all
     from regard.experiments.experiment_table import EXPERIMENTS
 
+    report = chosen.out / "report.html"
+    if os.path.lexists(report) and not _is_report(report):
+        raise RegardError(f"{report}: was not written by Regard: choose another --out")
     found, failed = [], dict[str, str]()
     for name, experiment in EXPERIMENTS.items():
         try:
@@ -104,7 +117,6 @@ def _run_all(chosen: argparse.Namespace) -> int:
             failed[name] = " ".join(str(error).split())
             print(f"{name} could not be run: {failed[name]}", file=sys.stderr)
         print(flush=True)
-    report = chosen.out / "report.html"
     write_text(report, report_all(found, failed))
     chosen.display.line(f"saved in {report}")
     return 1 if failed else 0

@@ -7,15 +7,20 @@ each with the values of its settings; every other step or setting is refused.
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 Check = Callable[[Any], bool]
 
-MAX_PARTS = 12
-"""Steps in one sequence."""
+MAX_PARTS = 24
+"""Steps of one kind, in all sequences together."""
+MAX_GROWTH = 8
+"""How many times longer all replacements together may make a text."""
+ONCE = ("ByteLevel", "Metaspace", "Precompiled", "Prepend")
+"""Steps that make a text longer: repeated ones would multiply it."""
 MAX_CHARSMAP = 2**20
 """Bytes of a table of character replacements; that of NFKC has about 240,000."""
 LONGEST_REPLACEMENT = 128
@@ -41,7 +46,8 @@ def check_steps(state: Mapping[str, Any]) -> None:
     for name, known in STEPS.items():
         part = state.get(name)
         if part is not None:
-            _check_part(part, name, known)
+            steps = list(_leaves(part, name, known, [MAX_PARTS]))
+            _check_growth(steps, name)
 
 
 def check_model_settings(model: Mapping[str, Any]) -> None:
@@ -52,18 +58,41 @@ def check_model_settings(model: Mapping[str, Any]) -> None:
     _check_settings(model, str(kind), {**MODELS[str(kind)], "vocab": _any, "merges": _any})
 
 
-def _check_part(part: Any, where: str, known: Mapping[str, Mapping[str, Check]]) -> None:
+def _leaves(
+    part: Any, where: str, known: Mapping[str, Mapping[str, Check]], left: list[int]
+) -> Iterator[dict[str, Any]]:
+    """The steps of a part that are no sequences, each checked; `left` is how many more may come."""
     kind = part.get("type") if isinstance(part, dict) else None
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         raise ValueError(f"{where} of type {str(kind)[:40]!r} is not supported")
-    if kind == "Sequence":
-        (parts,) = [value for key, value in part.items() if key != "type"] or [None]
-        if not isinstance(parts, list) or len(parts) > MAX_PARTS:
-            raise ValueError(f"{where}: expected a list of at most {MAX_PARTS} steps")
-        for inner in parts:
-            _check_part(inner, where, known)
+    left[0] -= 1
+    if left[0] < 0:
+        raise ValueError(f"{where}: expected at most {MAX_PARTS} steps")
+    if kind != "Sequence":
+        _check_settings(part, f"{where} {kind}", known[kind])
+        yield part
         return
-    _check_settings(part, f"{where} {kind}", known[str(kind)])
+    lists = [value for key, value in part.items() if key != "type"]
+    if len(lists) != 1 or not isinstance(lists[0], list):
+        raise ValueError(f"{where}: expected a list of steps")
+    for inner in lists[0]:
+        yield from _leaves(inner, where, known, left)
+
+
+def _check_growth(steps: Sequence[Mapping[str, Any]], where: str) -> None:
+    """Raise ValueError if steps could make a text many times longer."""
+    counts = Counter(step["type"] for step in steps)
+    for kind in ONCE:
+        if counts[kind] > 1:
+            raise ValueError(f"{where}: {kind} occurs {counts[kind]} times")
+    growth = 1.0
+    for step in steps:
+        if step["type"] == "Replace":
+            ((form, pattern),) = step["pattern"].items()
+            shortest = len(pattern) if form == "String" else 1
+            growth *= max(1.0, len(step["content"]) / shortest)
+    if growth > MAX_GROWTH:
+        raise ValueError(f"{where}: its replacements make a text {growth:,.0f} times longer")
 
 
 def _check_settings(part: Mapping[str, Any], where: str, settings: Mapping[str, Check]) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import safetensors
 import safetensors.numpy
+import torch
 
 from regard.atomic_files import write_whole
 from regard.data.readers.lines import lines
 from regard.data.readers.sources import resolve
+from regard.data.tensor_writing import save_tensors
 from regard.errors import RegardError
 from regard.verified_files import check_regular
 
@@ -30,8 +32,9 @@ class WordVectors:
     def save(self, path: Path) -> None:
         """Save the known vectors, with the numbers of their words."""
         numbers = np.flatnonzero(self.known)
-        kept = {"words": numbers, "vectors": np.ascontiguousarray(self.matrix[numbers])}
-        write_whole(path, lambda part: safetensors.numpy.save_file(kept, part))
+        kept = {"words": numbers, "vectors": self.matrix[numbers]}
+        tensors = {name: torch.from_numpy(array) for name, array in kept.items()}
+        write_whole(path, lambda stream: save_tensors(stream, tensors))
 
 
 @dataclass(frozen=True)

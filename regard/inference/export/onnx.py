@@ -21,6 +21,7 @@ from regard.inference.export import Graph, graphs_of
 from regard.inference.run import Run
 from regard.layers import CRF
 from regard.progress import track
+from regard.verified_files import MAX_CONFIG, file_digest, read_json
 
 FORMATS = ("onnx",)
 DESCRIPTION = "export.json"
@@ -77,10 +78,10 @@ def _earlier_digests(folder: Path) -> dict[str, str]:
     """The digests of the files that an earlier export wrote, by name."""
     path = folder / DESCRIPTION
     try:
-        digests = json.loads(path.read_bytes())["digests"] if _is_regular(path) else {}
+        digests = read_json(path, MAX_CONFIG)["digests"] if _is_regular(path) else {}
         own = {name: digest for name, digest in digests.items() if Path(name).name == name}
-        return own | {DESCRIPTION: _digest(path.read_bytes())} if own else {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return own | {DESCRIPTION: file_digest(path)} if own else {}
+    except (OSError, RegardError, KeyError, TypeError, AttributeError):
         return {}
 
 
@@ -112,7 +113,7 @@ def _stale_files(folder: Path, names: Set[str], earlier: Mapping[str, str]) -> l
 
 
 def _has_digest(path: Path, *digests: str | None) -> bool:
-    return _is_regular(path) and _digest(path.read_bytes()) in digests
+    return _is_regular(path) and file_digest(path) in digests
 
 
 def _is_regular(path: Path) -> bool:

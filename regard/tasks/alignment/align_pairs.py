@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regard.data import Pair
 from regard.data.batches import ordered_batches, pad
+from regard.errors import RegardError
 from regard.progress import track
 from regard.tasks.alignment.chain_aligner import ChainAligner, Direction, Emissions
 from regard.tasks.alignment.word_pairs import WordPairs, find_sorted, similarity, spell
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from regard.tasks.alignment.task import Alignment
 
 BATCH_TOKENS = 8192
+MAX_WORDS = 2000
+"""Words of a sentence: memory and time grow with their product."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,12 @@ def align_pairs(
 ) -> list[PairPosteriors]:
     """The posteriors of each pair, in order; those of a pair with an empty side are empty."""
     texts = [(pair.target.split(), pair.source.split()) for pair in pairs]
+    for pair, (target, source) in zip(pairs, texts, strict=True):
+        if max(len(target), len(source)) > MAX_WORDS:
+            raise RegardError(
+                f"{pair.where or repr(pair.source[:60])}: sentences of {len(source):,} and "
+                f"{len(target):,} words: expected at most {MAX_WORDS:,} words; split them"
+            )
     found = [_nothing(target, source) for target, source in texts]
     filled = np.array([i for i, text in enumerate(texts) if all(text)], np.int64)
     lengths = np.array([[len(texts[i][0]), len(texts[i][1])] for i in filled], np.int32)

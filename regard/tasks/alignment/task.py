@@ -30,6 +30,8 @@ from regard.tasks.shared.pairs_by_line import read_link_file, read_pairs_by_line
 from regard.tasks.shared.splits import TRAIN, VALID, Splits, make_splits, require_corpus
 from regard.tasks.task import Evaluation, Loss, Sample
 
+MAX_CELLS = 2**28
+"""Pairs of words in all sentence pairs together."""
 SEPARATOR = "|||"
 """Between source and target, where a pair is one text."""
 
@@ -236,6 +238,12 @@ def prepare(data: AlignmentData, folder: Path, seed: int) -> DataReport:
     if not kept or not valid:
         purpose = "train on" if not kept else "validate with"
         raise RegardError(f"nothing is left to {purpose}: {splits.summary()}; {left_out}")
+    together = sum(len(pair.source.split()) * len(pair.target.split()) for pair in kept)
+    if together > MAX_CELLS:
+        raise RegardError(
+            f"{together:,} pairs of words occur together, more than {MAX_CELLS:,}, which take some "
+            "16 GB: use fewer pairs, or a smaller --max-words"
+        )
     fold = Alignment(AlignerConfig(), data, WordPairs([(), ()], np.array([-1]), 1)).fold
     sides = [
         [[fold(word) for word in text.split()] for text in texts]

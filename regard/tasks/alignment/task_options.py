@@ -37,7 +37,7 @@ class AlignmentData:
     """Column or file extension of the target language."""
     lowercase: bool = True
     """Ignore case."""
-    max_words: Annotated[int, between(1, 10**6)] = 200
+    max_words: Annotated[int, between(1, 1000)] = 200
     """Pairs with longer sentences are skipped in training, with a report."""
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from regard.atomic_files import write_text, write_whole
 from regard.errors import RegardError
-from regard.verified_files import MAX_JSON, read_json
+from regard.verified_files import MAX_JSON, check_regular, read_json
 
 SIDES = ("target", "source")
 """Direction 0 predicts the target from the source, direction 1 the source from the target."""
@@ -72,11 +72,19 @@ class WordPairs:
     @classmethod
     def load(cls, folder: Path, prefix_letters: int) -> "WordPairs":
         """What `save` wrote."""
-        vocabularies = [read_json(folder / f"{side}.json", MAX_JSON)["words"] for side in SIDES]
+        vocabularies = [_read_words(folder / f"{side}.json") for side in SIDES]
         path = folder / "cells.npy"
         try:
-            codes = np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
+            check_regular(path)
+            # mapped, so that no memory is taken for an array that is larger than the file
+            codes = np.load(path, mmap_mode="r", allow_pickle=False)
+            if codes.dtype != np.int64 or codes.ndim != 1 or not len(codes) or codes[0] != -1:
+                raise ValueError("expected int64 numbers after -1")
+            codes = np.array(codes)
+            most = len(vocabularies[0]) * len(vocabularies[1])
+            if bool((np.diff(codes) <= 0).any()) or int(codes[-1]) >= most:
+                raise ValueError(f"expected sorted numbers below {most:,}")
+        except (OSError, ValueError, EOFError) as error:
             raise RegardError(f"{path}: cannot be read ({error})") from error
         return cls(vocabularies, codes, prefix_letters)
 
@@ -84,12 +92,8 @@ class WordPairs:
         """Write vocabularies as JSON, and the cells as an array."""
         for side, words in zip(SIDES, self.words, strict=True):
             write_text(folder / f"{side}.json", json.dumps({"words": words}, ensure_ascii=False))
-
-        def write(part: Path) -> None:
-            with part.open("wb") as file:
-                np.save(file, self.codes, allow_pickle=False)
-
-        write_whole(folder / "cells.npy", write)
+        cells = folder / "cells.npy"
+        write_whole(cells, lambda stream: np.save(stream, self.codes, allow_pickle=False))
 
     @property
     def sizes(self) -> Sizes:
@@ -151,6 +155,21 @@ class WordPairs:
     def find_cells(self, codes: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
         """The cell of each code; 0 where the words never occurred together."""
         return find_sorted(self.codes, codes, missing=0)
+
+
+def _read_words(path: Path) -> list[str]:
+    try:
+        state = read_json(path, MAX_JSON)
+    except OSError as error:
+        raise RegardError(f"{path}: cannot be read ({error.strerror or error})") from error
+    words = state.get("words") if isinstance(state, dict) else None
+    if (
+        not isinstance(words, list)
+        or not all(isinstance(word, str) and word for word in words)
+        or len(set(words)) < len(words)
+    ):
+        raise RegardError(f"{path}: expected distinct words")
+    return words
 
 
 def find_sorted(known: np.ndarray, wanted: np.ndarray, missing: int) -> np.ndarray:

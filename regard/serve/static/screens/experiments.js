@@ -150,12 +150,18 @@ function figure(text, name) {
   return make("figure", { className: "rg-figure" }, make("img", { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`, alt: displayText(about || name, 600) }));
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+/** Elements that only draw. */
+const DRAWN = new Set("g path rect circle ellipse line polyline polygon text tspan title desc defs linearGradient radialGradient stop clipPath marker pattern".split(" "));
+
 /** @param {string} text @returns {SVGElement | null} for files: without anything that runs or is loaded */
 function pictureFrom(text) {
   const root = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
-  if (root.localName !== "svg") return null;
-  for (const node of root.querySelectorAll("script, foreignObject, image, use, a, style, animate, set")) node.remove();
-  for (const node of [root, ...root.querySelectorAll("*")]) for (const { name } of [...node.attributes]) if (/^on|href$/i.test(name)) node.removeAttribute(name);
+  if (root.localName !== "svg" || root.namespaceURI !== SVG) return null;
+  for (const node of root.querySelectorAll("*")) if (node.namespaceURI !== SVG || !DRAWN.has(node.localName)) node.remove();
+  for (const node of [root, ...root.querySelectorAll("*")]) {
+    for (const { name, value } of [...node.attributes]) if (/^on|href$/i.test(name) || /url\s*\(\s*["']?\s*[^#"'\s]/i.test(value)) node.removeAttribute(name);
+  }
   return /** @type {SVGElement} */ (/** @type {unknown} */ (document.importNode(root, true)));
 }
 

@@ -15,7 +15,7 @@ from regard.models.pretrained.architecture import DecoderArchitecture
 from regard.models.pretrained.language_model import PretrainedLanguageModel
 from regard.pretrained.checkpoint import Checkpoint, open_checkpoint
 from regard.pretrained.tokenizer_folder import read_decoder_tokenizer
-from regard.pretrained.weights_by_name import family_of, read_weights, weight_sources
+from regard.pretrained.weights_by_name import architecture_of, read_weights, weight_sources
 from regard.tasks.shared.pretrained.pretrained_encoder import (
     AdoptedModel,
     PretrainedPart,
@@ -73,7 +73,7 @@ def adopt_decoder(checkpoint: Checkpoint) -> AdoptedModel:
 
 
 def _read(checkpoint: Checkpoint) -> _Decoder:
-    architecture = family_of(checkpoint).architecture(checkpoint)
+    architecture = architecture_of(checkpoint)
     if not isinstance(architecture, DecoderArchitecture):
         raise RegardError(
             f"{checkpoint.folder}: {checkpoint.config.family} is not a language model: expected "

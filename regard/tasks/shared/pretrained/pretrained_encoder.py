@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from regard.atomic_files import write_text, write_whole
 from regard.data import DataReport, Labels
+from regard.data.tensor_writing import save_tensors
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.errors import RegardError
 from regard.models.pretrained.architecture import EncoderArchitecture
@@ -24,6 +25,7 @@ from regard.pretrained.checkpoint import Checkpoint, open_checkpoint
 from regard.pretrained.families import Sources
 from regard.pretrained.tokenizer_folder import read_tokenizer
 from regard.pretrained.weights_by_name import (
+    architecture_of,
     family_of,
     label_count,
     read_weights,
@@ -135,7 +137,7 @@ def write_initial(
 ) -> str:
     """Write what training starts from; a note of what it is."""
     write_architecture(folder, architecture)
-    write_whole(folder / INITIAL, lambda part: safetensors.torch.save_file(dict(weights), part))
+    write_whole(folder / INITIAL, lambda stream: save_tensors(stream, weights))
     size = sum(tensor.numel() for tensor in weights.values())
     return f"{size:,} weights of {checkpoint.config.family} from {checkpoint.folder}"
 
@@ -185,7 +187,7 @@ def adopt_model(
 
 def _read(checkpoint: Checkpoint, head: str) -> tuple[Tokenizer, Any, EncoderArchitecture]:
     """The tokenizer, the rows of its tokens, and the architecture with as many tokens."""
-    architecture = family_of(checkpoint).architecture(checkpoint)
+    architecture = architecture_of(checkpoint)
     if not isinstance(architecture, EncoderArchitecture):
         raise RegardError(
             f"{checkpoint.folder}: {checkpoint.config.family} is not an encoder: expected one of "
