@@ -56,6 +56,7 @@ def train(
     data: Any = None,
     *,
     out: "str | PathLike[str] | None" = None,
+    device: str = "auto",
     progress: "bool | Callable[[Progress], None] | None" = None,
     **options: Any,
 ) -> "Run":
@@ -67,6 +68,8 @@ def train(
             [(text, label), …]; columns such as (texts, labels); words with their tags; records by
             column name; a pandas data frame; a `datasets.Dataset`; any iterable of these.
         out: the run folder (default: runs/TASK-DATE-NUMBER).
+        device: where to compute, such as cpu, cuda, cuda:1 or mps (default: the accelerator if
+            there is one, else the CPU).
         progress: whether to show progress (default: in notebooks), or a function that is called
             after every update of the weights.
         options: those of `regard train TASK --help`; `valid` takes what `data` takes.
@@ -74,20 +77,26 @@ def train(
     from regard.inference import load
     from regard.inference.learning_curves import draw_curves
     from regard.inference.training_progress import training_progress
-    from regard.training.distributed import torchrun_processes
+    from regard.training.distributed import local_device, torchrun_processes
     from regard.training.run import train_run
 
     if data is not None:
         options["data"] = data
     with python_wording(), training_progress(progress) as report:
-        folder, _ = train_run(task, options, out, report=report)
+        folder, _ = train_run(task, options, out, device=device, report=report)
     if torchrun_processes().first:
         draw_curves(folder.path)
-    return load(folder.path)
+    return load(folder.path, local_device(device))
 
 
-def load(path: "str | PathLike[str]") -> "Run":
-    """A trained run: call it with texts, or `evaluate` it on files."""
+def load(path: "str | PathLike[str]", device: str = "auto") -> "Run":
+    """A trained run: call it with texts, or `evaluate` it on files.
+
+    Args:
+        path: its folder, or that of a pretrained model.
+        device: where to compute, as in `train`; a run may be used on another device than that of
+            its training.
+    """
     from regard.inference import load
 
-    return load(path)
+    return load(path, device)

@@ -53,8 +53,8 @@ def chain_attention(
         empty_probability: that a query attends to no key.
     """
     queries, keys = emissions.shape[1:]
-    real_keys = (torch.arange(keys) < key_lengths[:, None]).to(emissions)
-    real_queries = torch.arange(queries)[:, None] < query_lengths
+    real_keys = (torch.arange(keys, device=emissions.device) < key_lengths[:, None]).to(emissions)
+    real_queries = torch.arange(queries, device=emissions.device)[:, None] < query_lengths
     tiny = torch.finfo(emissions.dtype).tiny
     # The normalizer of a move depends on the length, its weight does not: with the normalizer
     # apart, a step of the whole batch is one matrix product.

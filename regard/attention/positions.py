@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.devices import widest_float
+
 
 def sinusoids(
     length: int,
@@ -105,6 +107,7 @@ def slopes(heads: int) -> list[float]:
 def _angles(
     length: int, width: int, offset: int, base: float, device: torch.device | None
 ) -> Float[Tensor, "t half"]:
-    position = torch.arange(offset, offset + length, dtype=torch.float64, device=device)
-    frequency = base ** (-torch.arange(0, width, 2, dtype=torch.float64, device=device) / width)
+    dtype = torch.float64 if device is None else widest_float(device)
+    position = torch.arange(offset, offset + length, dtype=dtype, device=device)
+    frequency = base ** (-torch.arange(0, width, 2, dtype=dtype, device=device) / width)
     return position[:, None] * frequency

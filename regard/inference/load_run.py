@@ -6,6 +6,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from regard.devices import AUTO, resolve_device
 from regard.errors import RegardError
 from regard.inference.import_run import import_temporarily
 from regard.inference.run import Run, load_weights
@@ -18,11 +21,12 @@ from regard.training.run_identity import check_identity, run_identity
 from regard.training.tensor_files import read_header
 
 
-def load(path: str | PathLike[str]) -> Run:
-    """A trained run, ready for use.
+def load(path: str | PathLike[str], device: str | torch.device = AUTO) -> Run:
+    """A trained run, ready for use, on a device.
 
     The folder of a pretrained model is imported first, into a temporary folder.
     """
+    chosen = resolve_device(device)
     folder = RunFolder(Path(path))
     if is_checkpoint(folder.path):
         folder = import_temporarily(folder.path)
@@ -42,7 +46,7 @@ def load(path: str | PathLike[str]) -> Run:
     check_identity(read_header(folder.model).about, identity, folder.model, defaults)
     verify_prepared(folder, prepared, corpora=False)
     task = spec.load(data, model, folder.data)
-    network = load_weights(task, folder.model)
+    network = load_weights(task, folder.model, chosen)
     part = getattr(task, "pretrained", None)
     options = config["model"] if part is None else asdict(part.architecture)
     return Run(name, folder, task, network, data, options)

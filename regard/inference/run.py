@@ -11,6 +11,7 @@ from torch import nn
 
 from regard.data import Summary, hold_examples, resolve
 from regard.data.readers.lines import clean_line, to_nfc
+from regard.devices import device_of
 from regard.errors import OptionError, RegardError, refuse_empty
 from regard.notebook_cards import card
 from regard.options import COLUMN_OPTIONS
@@ -52,6 +53,11 @@ class Run:
     def spec(self) -> TaskSpec:
         """The row of its task in the registry."""
         return TASKS.row(self.name)
+
+    @property
+    def device(self) -> torch.device:
+        """The device that its model is on."""
+        return device_of(self.model)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -277,7 +283,7 @@ class Run:
 
     def with_weights(self, path: Path) -> "Run":
         """The run with the weights of another file of its folder, such as a checkpoint."""
-        return replace(self, model=load_weights(self.task, path))
+        return replace(self, model=load_weights(self.task, path, self.device))
 
     def card(self) -> dict[str, Any]:
         """What the model is, in plain values."""
@@ -353,10 +359,10 @@ class Run:
         return card(f"Run {self.folder.path}", card_rows(summarize_run(self.folder.path)))
 
 
-def load_weights(task: Task[Any], path: Path) -> nn.Module:
-    """The network of a task with the weights in a file."""
+def load_weights(task: Task[Any], path: Path, device: torch.device) -> nn.Module:
+    """The network of a task with the weights in a file, on a device."""
     try:
-        return load_network(task.build, path)
+        return load_network(task.build, path, device)
     except ValueError as error:
         raise RegardError(f"{path.parent}: {error}") from error
 

@@ -66,7 +66,9 @@ class NgramVectors(nn.Module):
         """One vector per word; id 0 pads words and sentences."""
         rows = ngram_rows(characters.flatten(0, 1))
         if self.training and self.word_dropout:
-            rows = rows.masked_fill(torch.rand(rows.shape) < self.word_dropout, 0)
+            rows = rows.masked_fill(
+                torch.rand(rows.shape, device=rows.device) < self.word_dropout, 0
+            )
         summed = nn.functional.embedding_bag(rows, self.table.weight, mode="sum", padding_idx=0)
         number = (rows > 0).sum(-1, keepdim=True).clamp(min=1)
         dropped: Tensor = self.dropout(summed / number.sqrt())

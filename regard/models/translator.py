@@ -91,7 +91,11 @@ class Translator(nn.Module):
         decoded = self.decoder(vectors, context, target_lengths, need_weights=need_weights)
         states = decoded.states
         return Output(
-            self.words(states if at is None else states[torch.arange(len(states)), at]),
+            self.words(
+                states
+                if at is None
+                else states[torch.arange(len(states), device=states.device), at]
+            ),
             context.weights | decoded.weights,
             sum_losses([context.balance, decoded.balance]),
         )

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from regard.devices import widest_float
 from regard.search.hypotheses import EndedHypotheses, History, Hypothesis, StepRecord
 from regard.search.penalties import Coverage, LengthPenalty, no_length_penalty, penalty_table
 from regard.search.ranking import IMPOSSIBLE, best_candidates
@@ -102,7 +103,8 @@ class Beams:
     ) -> None:
         b, device = len(start.tokens), start.tokens.device
         self.start, self.width, self.coverage = start, width, coverage
-        self.penalties = penalty_table(length_penalty, start.longest).to(device)
+        penalties = penalty_table(length_penalty, start.longest)
+        self.penalties = penalties.to(device, widest_float(device))
         self.enough_ends = None if patience is None else patience * width
         self.history = History()
 

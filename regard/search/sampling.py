@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
+from regard.devices import widest_float
 from regard.search.hypotheses import Hypothesis
 from regard.search.penalties import LengthPenalty, no_length_penalty
 from regard.search.ranking import best_candidates
@@ -68,7 +69,7 @@ def stream(
     step: Step,
     state: Any,
     *,
-    bos: int,
+    bos: int | Int[Tensor, " 1"],
     eos: int,
     limit: int,
     temperature: float = 1.0,
@@ -80,7 +81,8 @@ def stream(
 ) -> Iterator[int]:
     """The tokens that `sample` gives for one sentence, each as soon as it is sampled."""
     _check(1, temperature, top_k, top_p, repetition_penalty)
-    start = prepare(state, torch.tensor([bos]), eos, limit)
+    first = bos if isinstance(bos, Tensor) else torch.tensor([bos])
+    start = prepare(state, first, eos, limit)
     choose = _sampler(
         _uniforms(start, 1, generator),
         temperature=temperature,
@@ -116,7 +118,7 @@ def support(
         logits, tokens = best_candidates(logits, top_k)
     elif top_p < 1:
         logits, tokens = logits.sort(dim=1, descending=True, stable=True)
-    probabilities = logits.double().softmax(1)
+    probabilities = logits.to(widest_float(logits.device)).softmax(1)
     if top_p < 1:
         before = probabilities.cumsum(1) - probabilities
         probabilities = probabilities.where(before < top_p, 0.0)
@@ -192,7 +194,7 @@ def _uniforms(
         # The prefix takes no random numbers, so that what follows is the same whether a text was
         # given as a prefix or read into the state beforehand.
         numbers[row, given[row] : limit].uniform_(generator=each[row // samples])
-    return numbers.to(start.tokens.device)
+    return numbers.to(start.tokens.device, widest_float(start.tokens.device))
 
 
 def _check(

@@ -53,9 +53,10 @@ class TrainingConfig:
     better."""
     save_every: Annotated[int, between(1, 10**12)] = 500
     """Number of updates between saved states; each validation saves one too."""
-    bf16: bool = False
+    bf16: bool | None = None
     """Multiply matrices in bfloat16: faster on processors with instructions for it (CPUs with AMX
-    or AVX512-BF16, recent GPUs), slower elsewhere; weights stay in float32."""
+    or AVX512-BF16, recent GPUs), slower elsewhere; weights stay in float32 (default: yes on CUDA
+    devices that have them, no elsewhere)."""
     compile: bool = False
     """Compile the model with torch.compile: takes minutes at the start and makes updates faster;
     helps transformers in long runs, but hardly recurrent networks. Needs a C++ compiler."""

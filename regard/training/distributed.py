@@ -27,7 +27,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
-from regard.errors import RegardError
+from regard.devices import available_devices, resolve_device
+from regard.errors import OptionError, RegardError
 
 TORCHRUN_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """Environment variables that torchrun sets in each process."""
@@ -55,8 +56,7 @@ class Processes:
 
     def barrier(self) -> None:
         """Wait until all processes have arrived here."""
-        if self.several:
-            dist.barrier()
+        self.sum([0.0])
 
     def sum(self, numbers: Sequence[float]) -> list[float]:
         """Each number summed over the processes."""
@@ -154,20 +154,47 @@ def current() -> Processes:
     return Processes(dist.get_rank(), dist.get_world_size())
 
 
+def local_device(name: str) -> torch.device:
+    """The device of this process: on a machine, each process takes an accelerator of its own."""
+    several = torchrun_processes().several
+    return resolve_device(name, int(os.environ.get("LOCAL_RANK", "0")) if several else 0)
+
+
+def check_processes(processes: Processes, device: torch.device) -> None:
+    """Refuse several processes on a device through which they cannot exchange gradients."""
+    if not processes.several or device.type == "cpu":
+        return
+    if exchange_backend(device.type) is None:
+        raise OptionError(
+            "device", f"several processes cannot exchange gradients on {device.type}: use cpu"
+        )
+    torch.accelerator.set_device_index(device)
+
+
+def exchange_backend(kind: str) -> str | None:
+    """What exchanges tensors on a type of device, such as nccl on cuda; None where nothing does."""
+    try:
+        backend = dist.get_default_backend_for_device(kind)
+    except ValueError:
+        return None
+    return backend if dist.is_backend_available(backend) else None
+
+
 @contextmanager
 def process_group() -> Iterator[Processes]:
     """Connect the processes that torchrun started; if one dies later, the error says so."""
     if current().several or not torchrun_processes().several:
         yield current()
         return
-    both = torch.cuda.is_available() and dist.is_nccl_available()
+    accelerator = available_devices()[-1].type
+    backend = exchange_backend(accelerator)
     with _name_lost_process():
         store, rank, world = next(rendezvous("env://", timeout=TIMEOUT))
         # torchrun's store outlives a process group: a second one (another run of the same script,
         # or a restart after a failure) must not find the addresses of the first.
         generation = store.add(f"regard/{rank}", 1)
         dist.init_process_group(
-            "cpu:gloo,cuda:nccl" if both else "gloo",
+            f"cpu:gloo,{accelerator}:{backend}" if backend not in (None, "gloo") else "gloo",
             store=dist.PrefixStore(f"regard/{generation}", store),  # type: ignore[attr-defined]
             rank=rank,
             world_size=world,

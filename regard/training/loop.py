@@ -18,13 +18,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regard.devices import (
+    FUSED_OPTIMIZERS,
+    describe_device,
+    device_of,
+    fork_random,
+    random_state,
+    to_device,
+)
 from regard.errors import RegardError
 from regard.number_format import format_value
 from regard.tasks.shared.splits import join_notes
 from regard.tasks.task import Evaluation, OwnOptimizer, Task
 from regard.training.budget import budget, exhausted_budget, extend, total_steps, used_share
 from regard.training.config import HALVING, TrainingConfig
-from regard.training.distributed import Processes, count_rows, current
+from regard.training.distributed import Processes, check_processes, count_rows, current
 from regard.training.divergence import (
     END_FACTOR,
     divergence_error,
@@ -32,7 +40,12 @@ from regard.training.divergence import (
     is_too_large,
     mean_loss,
 )
-from regard.training.loss_module import evaluation_mode, gradient_computation, make_objective
+from regard.training.loss_module import (
+    evaluation_mode,
+    gradient_computation,
+    make_objective,
+    uses_bf16,
+)
 from regard.training.metrics_log import (
     Events,
     append_line,
@@ -40,7 +53,7 @@ from regard.training.metrics_log import (
     metrics_digest,
     verify_metrics,
 )
-from regard.training.opening_lines import model_line, model_options, plan_line
+from regard.training.opening_lines import device_line, model_line, model_options, plan_line
 from regard.training.optimizer import AdamW, learning_rate
 from regard.training.prepared_data import identify_run
 from regard.training.run_folder import RunFolder
@@ -85,23 +98,27 @@ def train(
     report: Report = lambda progress: None,
     log: Callable[[str], None] = lambda line: None,
     stop: Callable[[], bool] = lambda: False,
+    device: torch.device | None = None,
 ) -> Position:
     """Train until the budget is used up or nothing improves; resume the run that the folder holds.
 
     A finished run is extended if the budget is larger than the one it finished with. Once `stop()`
     is true, the state is saved and the returned position is not `done`. The same folder, config and
     number of threads give the same weights bit for bit, however often the run was interrupted (for
-    budgets in epochs or steps). The caller holds the folder (`RunFolder.begin`), and the state of
-    its random numbers does not change. In distributed training every process calls this function;
-    the first one validates and writes.
+    budgets in epochs or steps), as long as it stays on one device. The caller holds the folder
+    (`RunFolder.begin`), and the state of its random numbers does not change. In distributed
+    training every process calls this function; the first one validates and writes.
     """
     processes = current()
-    with torch.random.fork_rng(devices=[]):
+    device = torch.device("cpu") if device is None else device
+    check_processes(processes, device)
+    with fork_random(device):
         torch.manual_seed(config.seed)
         try:
             model = task.build()
         except ValueError as error:
             raise RegardError(f"the model cannot be built: {error}") from error
+        model.to(device)
         optimizer = _make_optimizer(task, model, config)
         if not processes.first:
             # The initial weights are the same everywhere; dropout must not be.
@@ -126,6 +143,7 @@ def train(
             log(model_line(options, sum(part.numel() for part in model.parameters())))
             batches = len(task.plan(config.batch_tokens, config.seed, position.epoch))
             log(plan_line(config, batches, torch.get_num_threads()))
+            log(device_line(describe_device(device), uses_bf16(config, device)))
         events = Events(folder, position, enabled=config.tensorboard and processes.first)
         loop = _Loop(
             task=task,
@@ -140,6 +158,7 @@ def train(
             stop=stop,
             note=note,
             identity=identity,
+            device=device,
         )
         try:
             position = loop.run(position, list(state.carried))
@@ -160,7 +179,7 @@ def _make_optimizer(
         lr=config.learning_rate,
         betas=(0.9, 0.98),
         weight_decay=config.weight_decay,
-        fused=True,
+        fused=device_of(model).type in FUSED_OPTIMIZERS,
     )
 
 
@@ -239,6 +258,7 @@ class _Loop:
     """A line for the user, which is reported with the next update."""
     identity: Mapping[str, Any]
     """What the run is, which every file of tensors records."""
+    device: torch.device
     objective: nn.Module = field(init=False)
     rows: int = field(init=False, default=0)
     """Number of rows of the last batch, those of all processes."""
@@ -264,7 +284,7 @@ class _Loop:
         self.seconds_before, self.referenced = position.seconds, set(position.kept)
         if carried:
             self.rows = count_rows(carried)
-            carried = list(self.processes.own_rows(carried)[0])
+            carried = to_device(list(self.processes.own_rows(carried)[0]), self.device)
         while not position.done:
             plan = self.task.plan(self.config.batch_tokens, self.config.seed, position.epoch)
             if not plan:
@@ -382,7 +402,7 @@ class _Loop:
             part, counts = self.processes.own_rows(batch)
             self.rows = count_rows(batch)
             with gradient_computation(self.objective, last=number + 1 == len(tensors)):
-                loss, carried = self.objective(part, carried)
+                loss, carried = self.objective(to_device(part, self.device), carried)
                 # DistributedDataParallel averages the gradients of the processes: multiplied by
                 # their number, the average is the sum.
                 weight = self.processes.world * counts
@@ -425,7 +445,7 @@ class _Loop:
         smoothing, budget = self.config.label_smoothing, self.config.batch_tokens
         # A perplexity may be infinite where training diverges: no reason for numpy to warn.
         quiet = np.errstate(over="ignore", invalid="ignore")
-        with evaluation_mode(self.model), torch.random.fork_rng(devices=[]), quiet:
+        with evaluation_mode(self.model), fork_random(self.device), quiet:
             evaluation = self.task.validate(self.model)
             return evaluation, validation_loss(self.task, self.model, smoothing, budget)
 
@@ -513,6 +533,8 @@ class _Loop:
         """
         carried = [self.processes.join_rows(part, self.rows) for part in carried]
         random = self.processes.gather(torch.get_rng_state())
+        own = random_state(self.device)
+        device_random = [] if own is None else self.processes.gather(own)
         if not self.processes.first:
             return
         self.events.flush()
@@ -523,6 +545,8 @@ class _Loop:
             position=position,
             carried=carried,
             random=random,
+            device_random=device_random,
+            device=self.device,
             identity=self.identity,
             metrics=metrics_digest(self.folder, position),
         )
@@ -546,6 +570,8 @@ class _Loop:
             "validation_loss": progress.validation_loss,
             "gradient_norm": progress.gradient_norm,
             "learning_rate": progress.learning_rate,
+            "device": self.device.type,
+            "bf16": uses_bf16(self.config, self.device),
         }
         append_line(self.folder, line, evaluation)
         self.events.add_validation(position.step, evaluation, progress.validation_loss)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from regard.devices import device_of, prefers_bf16
 from regard.errors import OptionError
 from regard.tasks.task import Loss, Task
 from regard.training.config import TrainingConfig
@@ -28,9 +29,15 @@ class Objective(nn.Module):
 
     def forward(self, batch: Any, carried: list[Tensor]) -> tuple[Loss, list[Tensor]]:
         """The loss of a batch, and what is carried over to the next one."""
-        device = next(self.model.parameters()).device.type
-        with torch.autocast(device, torch.bfloat16, enabled=self.config.bf16):
+        device = device_of(self.model)
+        rough = uses_bf16(self.config, device)
+        with torch.autocast(device.type, torch.bfloat16) if rough else nullcontext():
             return self.task.loss(self.model, batch, self.config.label_smoothing, carried)
+
+
+def uses_bf16(config: TrainingConfig, device: torch.device) -> bool:
+    """Whether matrices are multiplied in bfloat16: as the config says, or as the device prefers."""
+    return prefers_bf16(device) if config.bf16 is None else config.bf16
 
 
 def make_objective(

@@ -32,6 +32,15 @@ def model_line(options: Mapping[str, Any], parameters: int) -> str:
     return format_row("model", f"{format_count(parameters)} parameters{described}")
 
 
+def device_line(device: str, bf16: bool) -> str:
+    """Where the training computes, and whether in bfloat16.
+
+    >>> device_line("cuda:0 (NVIDIA L4)", True)
+    'device      cuda:0 (NVIDIA L4), matrix products in bfloat16'
+    """
+    return format_row("device", device + ", matrix products in bfloat16" * bf16)
+
+
 def plan_line(config: TrainingConfig, batches: int, threads: int) -> str:
     """How long the training lasts at most, and what it does at a time.
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from regard.data import hold_examples, resolve
 from regard.data.corpus import fingerprint
+from regard.devices import AUTO
 from regard.errors import RegardError, refuse_empty
 from regard.options import check_names, make
 from regard.tasks.registry import TASKS, TaskSpec
 from regard.tasks.shared.splits import with_corpora
 from regard.training.config import TrainingConfig
-from regard.training.distributed import current
+from regard.training.distributed import current, local_device
 from regard.training.loop import Progress, train
 from regard.training.prepared_data import read_prepared, verify_prepared, write_prepared
 from regard.training.run_folder import RunFolder
@@ -49,6 +50,7 @@ def train_run(
     report: Callable[[Progress], None] = lambda progress: None,
     log: Callable[[str], None] = lambda line: None,
     stop: Callable[[], bool] = lambda: False,
+    device: str = AUTO,
 ) -> tuple[RunFolder, Position]:
     """Train in a run folder, or resume the run that it holds.
 
@@ -60,8 +62,9 @@ def train_run(
         report: called after every update.
         log: called with lines for the user.
         stop: asked after every update; once it is true, the state is saved and training stops.
+        device: where to compute, which is no part of the run: it may resume on another device.
     """
-    spec = TASKS.row(task)
+    spec, where = TASKS.row(task), local_device(device)
     for name in EXAMPLES:
         refuse_empty(options.get(name), name)
     held = {name: hold_examples(options[name], name) for name in EXAMPLES if name in options}
@@ -81,7 +84,10 @@ def train_run(
         prepared = spec.load(data, model, folder.data)
         if spec.generated is None:
             prepared = with_corpora(prepared, folder.data)
-        return folder, train(prepared, training, folder, report=report, log=log, stop=stop)
+        position = train(
+            prepared, training, folder, report=report, log=log, stop=stop, device=where
+        )
+        return folder, position
 
 
 def _prepare(

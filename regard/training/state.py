@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regard.devices import device_of, set_random_state
 from regard.errors import RegardError
 from regard.training.run_identity import check_identity
 from regard.training.tensor_files import load_weights, read_tensors, write_tensors
@@ -92,27 +93,35 @@ def save_state(
     position: Position,
     carried: list[Tensor],
     random: list[Tensor],
+    device_random: list[Tensor],
+    device: torch.device,
     identity: Mapping[str, Any],
     metrics: str,
 ) -> None:
     """Write the state of a run; the previous one is kept.
 
-    `random` holds the state of the random number generator of each process, `identity` what the run
-    is (`run_identity`), and `metrics` the digest of its metrics.
+    `random` holds the state of the random number generator of each process, `device_random` that of
+    its accelerator if there is one, `identity` what the run is (`run_identity`), and `metrics` the
+    digest of its metrics.
     """
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     for number, slots in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": slot for name, slot in slots.items()}
     tensors |= {f"carried.{i}": tensor.clone() for i, tensor in enumerate(carried)}
     tensors |= {_random_name(rank): state for rank, state in enumerate(random)}
+    tensors |= {_random_name(rank, device): state for rank, state in enumerate(device_random)}
     about = {"format": FORMAT, "position": asdict(position), "metrics": metrics, **identity}
     write_tensors(folder / NEW, tensors, about)
     _make_latest(folder)
 
 
-def _random_name(rank: int) -> str:
-    """The name of the tensor with the state of a process's random number generator."""
-    return "random" if rank == 0 else f"random.{rank}"
+def _random_name(rank: int, device: torch.device | None = None) -> str:
+    """The name of the tensor with the state of a process's random number generator.
+
+    An accelerator has a generator of its own, whose state means nothing to another type of device.
+    """
+    where = "" if device is None else f".{device.type}"
+    return f"random{where}" if rank == 0 else f"random{where}.{rank}"
 
 
 def combine_seeds(*numbers: int) -> int:
@@ -148,7 +157,7 @@ def load_state(
 
     It is an error if the state is of a run with another `identity`. A process that did not exist
     when the state was saved (the run resumes with more processes) seeds its random numbers with its
-    own seed and the step.
+    own seed and the step; so does one that resumes on another type of device.
     """
     paths = [folder / name for name in (NEW, LATEST, PREVIOUS) if (folder / name).exists()]
     note = ""
@@ -158,7 +167,7 @@ def load_state(
             position = _read_position(about, path)
             check_identity(about, identity or {}, path)
             _restore(tensors, model, optimizer, path)
-            _restore_random(tensors, rank, position, path)
+            _restore_random(tensors, rank, position, path, device_of(model))
         except RegardError as error:
             if path == paths[-1]:
                 raise RegardError(
@@ -176,13 +185,15 @@ def load_state(
 
 
 def _restore_random(
-    tensors: Mapping[str, Tensor], rank: int, position: Position, path: Path
+    tensors: Mapping[str, Tensor], rank: int, position: Position, path: Path, device: torch.device
 ) -> None:
+    """The random numbers of the CPU and of the device; new ones for a device that had none."""
     try:
+        torch.manual_seed(combine_seeds(torch.initial_seed(), position.step))
         if _random_name(rank) in tensors:
             torch.set_rng_state(tensors[_random_name(rank)])
-        else:
-            torch.manual_seed(combine_seeds(torch.initial_seed(), position.step))
+        if _random_name(rank, device) in tensors:
+            set_random_state(device, tensors[_random_name(rank, device)])
     except (RuntimeError, TypeError) as error:
         raise RegardError(f"{path}: has no random numbers to resume with") from error
 

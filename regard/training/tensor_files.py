@@ -53,7 +53,7 @@ def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any] | None = None
 ) -> None:
     """Write tensors and plain values to a safetensors file, whole or not at all."""
-    plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     values = dict(about or {})
     metadata = {KEY: json.dumps({**values, DIGEST: _digest(plain, values)})}
     write_whole(path, lambda stream: save_tensors(stream, plain, metadata))
@@ -107,8 +107,10 @@ def read_header(path: Path) -> Header:
     return Header(tensors, about)
 
 
-def load_network(build: Callable[[], nn.Module], path: Path) -> nn.Module:
-    """A network with the weights of a file, in evaluation mode.
+def load_network(
+    build: Callable[[], nn.Module], path: Path, device: torch.device | None = None
+) -> nn.Module:
+    """A network with the weights of a file, in evaluation mode, on a device (default: the CPU).
 
     The sizes that the config gives are compared with the file before memory is allocated for them.
     """
@@ -116,7 +118,7 @@ def load_network(build: Callable[[], nn.Module], path: Path) -> nn.Module:
     weights, _ = read_tensors(path)
     network = build()
     load_weights(network, weights, path)
-    return network.eval()
+    return network.to(device).eval()
 
 
 def load_weights(

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from regard.devices import to_device
 from regard.progress import track
 from regard.tasks.task import Task
 
@@ -24,9 +25,9 @@ def validation_loss(
     total, count, carried = 0.0, 0, list[Tensor]()
     batches = _batches(task, min(batch_tokens, BATCH_TOKENS))
     for batch in track(batches, "computing the validation loss", unit="batches"):
-        loss, carried = task.loss(model, batch, smoothing, carried)
-        total += float(loss.total)
         count += task.count(batch)
+        loss, carried = task.loss(model, to_device(batch, model), smoothing, carried)
+        total += float(loss.total)
     return total / count if count else None
 
 

@@ -165,7 +165,7 @@ def pair_attention(run: Run, pairs: Sequence[Pair]) -> list[PairAttention]:
         for s, t in zip(sources, targets, strict=True)
     ]
     for chosen, output in force_pairs(run.model, sources, targets, need_weights=True):
-        layers = torch.stack(source_attention(output.weights), 1).double().numpy()
+        layers = torch.stack(source_attention(output.weights), 1).cpu().double().numpy()
         for i, weights in zip(chosen.tolist(), layers, strict=True):
             attention[i].weights[:] = _by_words(sources[i], targets[i], weights)
     return attention

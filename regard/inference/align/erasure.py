@@ -32,7 +32,8 @@ def erasure_losses(run: Run, pairs: Sequence[Pair]) -> list[Float[np.ndarray, "t
     memberships = {id(target): target.membership() for target in targets}
     for chosen, output in force_pairs(run.model, erased, repeated):
         ids, lengths = pad([np.array(repeated[i].ids, np.int64) for i in chosen])
-        own = _log_probabilities(output.logits[:, : ids.shape[1]], ids).double().numpy()
+        given = ids.to(output.logits.device)
+        own = _log_probabilities(output.logits[:, : ids.shape[1]], given).cpu().double().numpy()
         for row, length, i in zip(own, lengths.tolist(), chosen.tolist(), strict=True):
             by_version[i] = row[:length] @ memberships[id(repeated[i])]
     # the versions of a pair stand one after the other, the whole source first

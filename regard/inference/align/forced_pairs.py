@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from regard.data import Pair
 from regard.data.batches import ordered_batches, pad
 from regard.data.tokenizers.tokenizer import BOS, Tokenizer
+from regard.devices import to_device
 from regard.errors import RegardError
 from regard.inference.run import Run
 from regard.models import Output
@@ -88,8 +89,8 @@ def force_pairs(
     batches = ordered_batches(lengths, BATCH_TOKENS) if len(filled) else []
     for batch in track(batches, "reading pairs", len(filled), "pairs", weight=len):
         chosen = filled[batch]
-        source, keys = _pad_ids([sources[i].ids for i in chosen])
-        target, rows = _pad_ids([[BOS, *targets[i].ids] for i in chosen])
+        source, keys = to_device(_pad_ids([sources[i].ids for i in chosen]), model)
+        target, rows = to_device(_pad_ids([[BOS, *targets[i].ids] for i in chosen]), model)
         with torch.no_grad():  # not around the yield: the caller keeps its own gradient mode
             output = model(source, keys, target, rows, need_weights=need_weights)
         yield chosen, output

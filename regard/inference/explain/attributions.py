@@ -159,9 +159,8 @@ def _gradient_under(
 
 
 def _attention_flow(target: ExplainTarget) -> AttentionFlow:
-    kept = torch.ones(1, target.tokens, dtype=torch.bool)
     with torch.no_grad():
-        reading = target.read(kept, torch.tensor(target.positions[-1:]), True)
+        reading = target.read(target.all_tokens(1), _last_position(target), True)
     return target.flow(reading.weights, target.positions, target.tokens)
 
 
@@ -171,10 +170,13 @@ def _flow_values(weights: Tensor | None) -> Attributions | None:
 
 def input_vectors(target: ExplainTarget) -> Vectors:
     """The outputs of the input layers for the whole text, [t, e] each."""
-    kept = torch.ones(1, target.tokens, dtype=torch.bool)
     with torch.no_grad(), record_outputs(target.input_layers) as outputs:
-        target.read(kept, torch.tensor(target.positions[-1:]), False)
+        target.read(target.all_tokens(1), _last_position(target), False)
     return [output[0].detach() for output in outputs]
+
+
+def _last_position(target: ExplainTarget) -> Tensor:
+    return target.outputs(torch.tensor([len(target.positions) - 1]))[0]
 
 
 def _integral(target: ExplainTarget, vectors: Vectors, steps: int) -> Values:
@@ -185,7 +187,7 @@ def _integral(target: ExplainTarget, vectors: Vectors, steps: int) -> Values:
     rows = torch.arange(outputs * steps)
     for batch in rows.split(target.batch_size):
         which, point = batch // steps, batch % steps
-        given = [alphas[point][:, None, None] * x for x in vectors]
+        given = [alphas[point.to(x.device)][:, None, None] * x for x in vectors]
         parts = _gradient(target, given, which)
         products = sum((g * x).sum(-1) for g, x in zip(parts, vectors, strict=True))
         weighted = _numbers(products) * (shares / 2)[point.numpy()][:, None]
@@ -197,8 +199,7 @@ def _gradient(target: ExplainTarget, given: Vectors, which: Tensor) -> list[Tens
     """∂F/∂x at these vectors [b, t, e]."""
     leaves = [x.detach().clone().requires_grad_() for x in given]
     with torch.enable_grad(), replace_vectors(target.input_layers, leaves):
-        kept = torch.ones(len(which), target.tokens, dtype=torch.bool)
-        odds = target.log_odds(kept, which)
+        odds = target.log_odds(target.all_tokens(len(which)), which)
     if not odds.requires_grad:  # only attention leads to the words, and its gradient is blocked
         return [torch.zeros_like(x) for x in leaves]
     parts = torch.autograd.grad(odds.sum(), leaves, allow_unused=True)
@@ -210,9 +211,8 @@ def _log_odds(target: ExplainTarget, vectors: Vectors, which: Tensor) -> Tensor:
     parts = []
     for batch in which.split(target.batch_size):
         given = [x.expand(len(batch), -1, -1) for x in vectors]
-        kept = torch.ones(len(batch), target.tokens, dtype=torch.bool)
         with replace_vectors(target.input_layers, given):
-            parts.append(target.log_odds(kept, batch))
+            parts.append(target.log_odds(target.all_tokens(len(batch)), batch))
     return torch.cat(parts)
 
 
@@ -226,5 +226,5 @@ def _in_batches(
 
 def _numbers(values: Tensor | int) -> np.ndarray:
     assert isinstance(values, Tensor)
-    numbers: np.ndarray = values.detach().double().numpy()
+    numbers: np.ndarray = values.detach().cpu().double().numpy()
     return numbers

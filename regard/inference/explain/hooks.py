@@ -115,7 +115,8 @@ def shuffle_weights(generator: torch.Generator) -> Change:
             if mask is None
             else ~mask.expand_as(weights)
         )
-        noise = torch.rand(weights.shape, generator=generator).masked_fill(closed, 2.0)
+        noise = torch.rand(weights.shape, generator=generator).to(weights.device)
+        noise = noise.masked_fill(closed, 2.0)
         # both orders list the allowed keys first, one in random order and one as they stand
         permuted, plain = noise.argsort(-1), closed.to(torch.uint8).argsort(dim=-1, stable=True)
         return torch.zeros_like(weights).scatter(-1, permuted, weights.gather(-1, plain))

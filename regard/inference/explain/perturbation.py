@@ -133,19 +133,20 @@ def _probabilities(
     rows = np.concatenate([outputs[:, None], versions], 1)
     different, back = np.unique(rows, axis=0, return_inverse=True)
     which, kept = torch.from_numpy(different[:, 0]), torch.from_numpy(different[:, 1:] > 0)
-    positions, chosen = torch.tensor(target.positions)[which], torch.tensor(target.chosen)[which]
     parts = []
     for batch in torch.arange(len(kept)).split(target.batch_size):
-        reading = target.read(kept[batch], positions[batch], False)
-        parts.append(reading.log_probabilities.gather(1, chosen[batch, None])[:, 0].exp())
-    probabilities: np.ndarray = torch.cat(parts).double().numpy()[back.ravel()]
+        positions, chosen = target.outputs(which[batch])
+        reading = target.read(kept[batch].to(positions.device), positions, False)
+        parts.append(reading.log_probabilities.gather(1, chosen[:, None])[:, 0].exp())
+    probabilities: np.ndarray = torch.cat(parts).cpu().double().numpy()[back.ravel()]
     return probabilities
 
 
 def _distributions(target: ExplainTarget, times: int) -> Float[Tensor, "n v"]:
-    positions = torch.tensor(target.positions).repeat_interleave(times)
+    outputs = torch.arange(len(target.positions)).repeat_interleave(times)
     parts = []
-    for batch in positions.split(target.batch_size):
-        kept = torch.ones(len(batch), target.tokens, dtype=torch.bool)
-        parts.append(target.read(kept, batch, False).log_probabilities.exp())
-    return torch.cat(parts)
+    for batch in outputs.split(target.batch_size):
+        positions, _ = target.outputs(batch)
+        reading = target.read(target.all_tokens(len(batch)), positions, False)
+        parts.append(reading.log_probabilities.exp())
+    return torch.cat(parts).cpu()

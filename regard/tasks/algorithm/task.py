@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.corpora.algorithms import endless_problems, make_problem
 from regard.data import DataReport, Pair, Source, Summary, read_pairs
 from regard.data.batches import ordered_batches, pad
+from regard.devices import to_device
 from regard.errors import OptionError, RegardError, unknown
 from regard.metrics import Measurement, Tally, by_length, exact_match, measure, symbol_accuracy
 from regard.models import AlgorithmConfig, AlgorithmModel
@@ -176,7 +177,7 @@ class Algorithm:
         batches = ordered_batches(lengths, budget)
         for chosen in track(batches, "answering", len(rows), "problems", weight=len):
             symbols, _ = pad([np.array(self.with_blanks(rows[i])) for i in chosen])
-            log_probabilities = model(symbols).logits.log_softmax(-1)
+            log_probabilities = model(to_device(symbols, model)).logits.log_softmax(-1)
             for i, row in zip(chosen, log_probabilities, strict=True):
                 answers[i] = read_answer(row[len(rows[i]) : int(lengths[i])])
         return answers

@@ -2,6 +2,7 @@
 
 import torch
 
+from regard.devices import device_of
 from regard.models import AlgorithmModel
 from regard.tasks.algorithm.task import Algorithm, read_answer
 from regard.tasks.shared.trace_looks import make_looks, most_likely
@@ -21,7 +22,7 @@ def trace_problem(task: Algorithm, model: AlgorithmModel, text: str) -> Trace:
     (numbers,) = task.numbers([text])
     row = numbers[: task.max_symbols()]
     symbols = task.with_blanks(row)
-    output = model(torch.tensor([symbols]), need_weights=True)
+    output = model(torch.tensor([symbols], device=device_of(model)), need_weights=True)
     weights = {name: tensor[0] for name, tensor in output.weights.items()}
     sides = {
         "steps": named_side(names[number] for number in symbols),

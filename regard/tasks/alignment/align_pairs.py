@@ -11,9 +11,10 @@ from torch import Tensor
 
 from regard.data import Pair
 from regard.data.batches import ordered_batches, pad
+from regard.devices import to_device
 from regard.errors import RegardError
 from regard.progress import track
-from regard.tasks.alignment.chain_aligner import ChainAligner, Direction, Emissions
+from regard.tasks.alignment.chain_aligner import ChainAligner, Direction, Emissions, Posteriors
 from regard.tasks.alignment.word_pairs import WordPairs, find_sorted, similarity, spell
 
 if TYPE_CHECKING:
@@ -92,18 +93,23 @@ def align_pairs(
         sides = [[[task.fold(w) for w in texts[i][side]] for i in chosen] for side in (0, 1)]
         emissions = _emissions(model, task.pairs, sides)
         one, other = model.posteriors(emissions, chain=chain)
+        forward, backward = _on_cpu(one), _on_cpu(other)
         for row, i in enumerate(chosen.tolist()):
             target, source = texts[i]
             t, s = len(target), len(source)
             found[i] = PairPosteriors(
                 source,
                 target,
-                one.weights[row, :t, :s].double().numpy(),
-                one.empty[row, :t].double().numpy(),
-                other.weights[row, :s, :t].double().numpy(),
-                other.empty[row, :s].double().numpy(),
+                forward.weights[row, :t, :s].double().numpy(),
+                forward.empty[row, :t].double().numpy(),
+                backward.weights[row, :s, :t].double().numpy(),
+                backward.empty[row, :s].double().numpy(),
             )
     return found
+
+
+def _on_cpu(posteriors: Posteriors) -> Posteriors:
+    return posteriors._replace(weights=posteriors.weights.cpu(), empty=posteriors.empty.cpu())
 
 
 def _nothing(target: list[str], source: list[str]) -> PairPosteriors:
@@ -152,10 +158,9 @@ def _emissions(
         _word_probabilities(model, pairs, side, (words[0], words[1]), local_pairs)
         for side in (0, 1)
     ]
-    empty = [
-        model.direction(side).empty[torch.from_numpy(words[side].numbers)[places[side]]]
-        for side in (0, 1)
-    ]
+    numbers = [torch.from_numpy(words[side].numbers)[places[side]] for side in (0, 1)]
+    empty = [model.direction(side).empty[to_device(numbers[side], model)] for side in (0, 1)]
+    where, lengths = to_device(where, model), to_device(lengths, model)
     return Emissions(
         (tables[0][where], tables[1][where].transpose(1, 2)),
         (empty[0], empty[1]),
@@ -175,11 +180,12 @@ def _word_probabilities(
     target, source = (words[i].numbers[places[i]] for i in (0, 1))
     seen = (target < len(pairs.words[0])) & (source < len(pairs.words[1]))
     cells = np.where(seen, pairs.find_cells(target * len(pairs.words[1]) + source), 0)
-    found: Tensor = direction.table[torch.from_numpy(cells)].clone()
+    found: Tensor = direction.table[to_device(torch.from_numpy(cells), model)].clone()
     unseen = np.flatnonzero(cells == 0)
     if len(unseen):
         chosen = places[0][unseen], places[1][unseen]
-        found[torch.from_numpy(unseen)] = _prior(model, pairs, direction, side, words, chosen)
+        places_unseen = to_device(torch.from_numpy(unseen), model)
+        found[places_unseen] = _prior(model, pairs, direction, side, words, chosen)
     return found
 
 
@@ -200,9 +206,14 @@ def _prior(
         -1,
     )
     prefix_cells = find_sorted(pairs.prefix_codes, code, missing=-1)
-    by_prefix = direction.prefixes[torch.from_numpy(prefix_cells.clip(min=0))]
-    by_prefix = by_prefix * torch.from_numpy(prefix_cells >= 0)
-    own, given = (torch.from_numpy(words[i].numbers[places[i]]) for i in (side, 1 - side))
-    evidence = config.concentration + config.similar_prior * torch.from_numpy(alike)
+    arrays = (
+        prefix_cells,
+        words[side].numbers[places[side]],
+        words[1 - side].numbers[places[1 - side]],
+    )
+    prefix, own, given = to_device([torch.from_numpy(array) for array in arrays], model)
+    by_prefix = direction.prefixes[prefix.clamp(min=0)] * (prefix >= 0)
+    likeness = to_device(torch.from_numpy(alike), model)
+    evidence = config.concentration + config.similar_prior * likeness
     evidence = evidence + config.prefix_prior * by_prefix * direction.shares[own]
     return (evidence.digamma() - (direction.totals[given] + evidence).digamma()).exp()

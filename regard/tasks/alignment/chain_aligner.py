@@ -119,18 +119,18 @@ class ChainAligner(nn.Module):
         nothing, size = self.config.empty_probability, words.shape[-1]
         if chain:
             direction = self.direction(side)
-            places = torch.arange(size).clamp(max=self.config.farthest - 1)
+            places = torch.arange(size, device=words.device).clamp(max=self.config.farthest - 1)
             found = chain_attention(
                 words,
                 empty,
-                direction.moves[distances(size, self.config.farthest)],
+                direction.moves[distances(size, self.config.farthest, words.device)],
                 direction.starts[places],
                 queries,
                 keys,
                 nothing,
             )
             return Posteriors(found.weights, found.empty, found.log_likelihood, found.moves)
-        real = torch.arange(words.shape[1]) < queries[:, None]
+        real = torch.arange(words.shape[1], device=words.device) < queries[:, None]
         linked = words * ((1 - nothing) / keys[:, None, None]) * real[..., None]
         unlinked = empty * nothing * real
         total = (linked.sum(-1) + unlinked).clamp(min=torch.finfo(words.dtype).tiny)
@@ -138,13 +138,13 @@ class ChainAligner(nn.Module):
         return Posteriors(linked / total[..., None], unlinked / total, likelihood)
 
 
-def distances(size: int, farthest: int) -> Int[Tensor, "k k"]:
+def distances(size: int, farthest: int, device: torch.device | None = None) -> Int[Tensor, "k k"]:
     """The number of each move from key to key among the moves by distance.
 
     >>> distances(3, 1).tolist()
     [[1, 2, 2], [0, 1, 2], [0, 0, 1]]
     """
-    places = torch.arange(size)
+    places = torch.arange(size, device=device)
     return (places - places[:, None]).clamp(-farthest, farthest) + farthest
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.devices import to_device
 from regard.tasks.alignment.chain_aligner import (
     ChainAligner,
     Direction,
@@ -85,9 +86,10 @@ def _expected_counts(
         moves, starts = torch.zeros_like(direction.moves), torch.zeros_like(direction.starts)
         if own.moves is not None:
             farthest, first = model.config.farthest, own.weights[:, 0].sum(0)
-            by_distance = distances(len(first), farthest).flatten()
+            by_distance = distances(len(first), farthest, first.device).flatten()
             moves.index_add_(0, by_distance, own.moves.flatten())
-            starts.index_add_(0, torch.arange(len(first)).clamp(max=farthest - 1), first)
+            places = torch.arange(len(first), device=first.device).clamp(max=farthest - 1)
+            starts.index_add_(0, places, first)
         counts += [table, empty, moves, starts]
     return counts
 
@@ -140,9 +142,11 @@ class ExpectationMaximization(torch.optim.Optimizer):
 def _estimate_table(model: ChainAligner, pairs: WordPairs, side: int, counts: Tensor) -> None:
     """exp(ψ(count + prior) - ψ(their sum over the words)) for each cell."""
     config, direction = model.config, model.direction(side)
-    words, given = (torch.from_numpy(pairs.words_of_cells[i]) for i in (side, 1 - side))
-    prefix, given_prefix = (torch.from_numpy(pairs.prefixes_of_cells[i]) for i in (side, 1 - side))
-    prefix_cells = torch.from_numpy(pairs.prefix_cells)
+    numbers = [*pairs.words_of_cells, *pairs.prefixes_of_cells, pairs.prefix_cells]
+    tensors = to_device([torch.from_numpy(array) for array in numbers], model)
+    words, given, prefix, given_prefix, prefix_cells = (
+        tensors[i] for i in (side, 1 - side, 2 + side, 3 - side, 4)
+    )
     counts[0] = 0.0
     together = _sums(counts, prefix_cells, len(pairs.prefix_codes))
     of_given_prefix = _sums(counts, given_prefix, len(pairs.prefixes[1 - side]))
@@ -151,7 +155,9 @@ def _estimate_table(model: ChainAligner, pairs: WordPairs, side: int, counts: Te
     shares = counts.new_ones(len(pairs.words[side]) + 1)
     shares[:-1] = of_words / (of_prefix[_first(prefix, words, len(shares) - 1)] + 1e-6)
     by_prefix = together[prefix_cells] / (of_given_prefix[given_prefix] + 1e-3)
-    evidence = counts + config.concentration + config.similar_prior * pairs.similar
+    evidence = (
+        counts + config.concentration + config.similar_prior * to_device(pairs.similar, model)
+    )
     evidence += config.prefix_prior * by_prefix * shares[words]
     evidence[0] = 0.0
     totals = _sums(evidence, given, len(pairs.words[1 - side])).clamp(min=1e-6)

@@ -24,7 +24,7 @@ def lexicon(task: Alignment, model: ChainAligner, least: float = 0.01) -> Iterat
     Entries are sorted by source word.
     """
     pairs = task.pairs
-    tables = [model.direction(side).table.detach().numpy() for side in (0, 1)]
+    tables = [model.direction(side).table.detach().cpu().numpy() for side in (0, 1)]
     target, source = pairs.words_of_cells
     chosen = np.flatnonzero((tables[0] >= least) & (tables[1] >= least))
     order = chosen[np.lexsort((-tables[0][chosen], source[chosen]))]

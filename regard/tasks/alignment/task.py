@@ -69,7 +69,7 @@ class Alignment:
             ("bf16", False),
             ("compile", False),
         ):
-            if getattr(config, name) != only:
+            if getattr(config, name) not in (only, None):
                 raise OptionError(
                     name, f"does not apply to expectation maximization: leave it {only}"
                 )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from regard.devices import device_of
 from regard.models.pretrained.encoder_classifier import PretrainedClassifier
 from regard.tasks.classification.task import AnyClassifier, Classification
 from regard.tasks.shared.attention_flow import flow_from_first, flow_to_pooling
@@ -24,7 +25,8 @@ def explain_labels(
     """The chosen label; each of several labels is an output of its own, which says no or yes."""
     erase = erase or "delete"
     encoded = task.tokenizer.encode(text)
-    ids = torch.tensor(encoded.ids[: task.max_tokens])
+    device = device_of(network)
+    ids = torch.tensor(encoded.ids[: task.max_tokens], device=device)
     if not len(ids):
         return None
 
@@ -32,11 +34,11 @@ def explain_labels(
         output = network(*erase_tokens(ids, kept, erase), need_weights=need_weights)
         if not task.several:
             return Reading(output.logits.log_softmax(-1), output.weights)
-        own = output.logits[torch.arange(len(kept)), positions]
+        own = output.logits[torch.arange(len(kept), device=device), positions]
         return Reading(torch.stack([0 * own, own], 1).log_softmax(-1), output.weights)
 
-    positions = torch.arange(len(task.labels) if task.several else 1)
-    kept = torch.ones(len(positions), len(ids), dtype=torch.bool)
+    positions = torch.arange(len(task.labels) if task.several else 1, device=device)
+    kept = torch.ones(len(positions), len(ids), dtype=torch.bool, device=device)
     best = read(kept, positions, False).log_probabilities.argmax(-1).tolist()
     labels = task.labels.names
     side = text_side(text, encoded.offsets[: len(ids)])
@@ -50,7 +52,7 @@ def explain_labels(
         positions=tuple(positions.tolist()),
         chosen=tuple(best),
         names=_names(labels, best) if task.several else (labels[best[0]],),
-        visible=kept.numpy(),
+        visible=kept.cpu().numpy(),
         units=word_units(task.tokenizer, side),
         flow=flow_to_pooling if task.pretrained is None else flow_from_first,
         erase=erase,

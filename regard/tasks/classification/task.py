@@ -18,6 +18,7 @@ from regard.data.corpus import CHUNK, Corpus, in_chunks
 from regard.data.plausibility import check_text_and_label
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
+from regard.devices import to_device
 from regard.errors import OptionError, RegardError
 from regard.metrics import (
     Tally,
@@ -173,7 +174,7 @@ class Classification:
         if self.features is None and model.training:
             words = drop_words(words, self.word_dropout)
         output = model(words, batch.lengths)
-        weights = self.label_weights
+        weights = to_device(self.label_weights, output.logits.device)
         if self.several:
             targets = batch.labels * (1 - smoothing) + smoothing / 2
             total = F.binary_cross_entropy_with_logits(
@@ -256,7 +257,7 @@ class Classification:
     ) -> tuple[Prediction, Output]:
         """The prediction of one text, and all that the model computed for it, weights included."""
         with torch.no_grad():
-            output = model(*inputs, need_weights=True)
+            output = model(*to_device(inputs, model), need_weights=True)
         truncated = len(self._read([text])[0]) > self.max_tokens
         return self._prediction(self._normalize(output.logits)[0], output, 0, truncated), output
 
@@ -293,14 +294,13 @@ class Classification:
         batches = ordered_batches(lengths, budget)
         for chosen in track(batches, "classifying", len(rows), "texts", weight=len):
             with torch.no_grad():
-                output = model(
-                    *self._pad([truncated[i] for i in chosen]), need_weights=need_weights
-                )
+                inputs = to_device(self._pad([truncated[i] for i in chosen]), model)
+                output = model(*inputs, need_weights=need_weights)
             yield chosen, self._normalize(output.logits), output
 
     def _normalize(self, logits: Tensor) -> np.ndarray:
         probabilities = logits.sigmoid() if self.several else logits.softmax(-1)
-        array: np.ndarray = probabilities.numpy()
+        array: np.ndarray = probabilities.cpu().numpy()
         return array
 
     def _read(self, texts: Sequence[str | np.ndarray]) -> list[np.ndarray]:

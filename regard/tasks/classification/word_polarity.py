@@ -9,6 +9,7 @@ from torch import nn
 
 from regard.attention.scores import is_dot
 from regard.data.tokenizers.tokenizer import SPECIAL
+from regard.devices import device_of
 from regard.errors import RegardError
 from regard.models import Classifier
 from regard.tasks.classification.task import Classification
@@ -63,10 +64,10 @@ def word_polarities(task: Classification, model: Classifier) -> Polarities:
     With sum or mean pooling of word vectors this is W x, the word's part in every text that has
     it; where words have context, it is what the model makes of the word alone.
     """
-    ids = torch.arange(len(SPECIAL), task.tokenizer.size)
+    ids = torch.arange(len(SPECIAL), task.tokenizer.size, device=device_of(model))
     logits = model(ids[:, None], torch.ones_like(ids)).logits
-    nothing = model(ids[:1, None], torch.zeros(1, dtype=torch.long)).logits
-    values = (logits - nothing).double()
+    nothing = model(ids[:1, None], torch.zeros_like(ids[:1])).logits
+    values = (logits - nothing).cpu().double()
     exact = (
         task.config.encoder == "none"
         and task.config.pooling in ("sum", "mean")
@@ -91,9 +92,10 @@ def nearest_words(
     score = model.pooling.score
     if model.pooling.kind != "fixed" or not is_dot(score):
         return []
-    ids = torch.arange(len(SPECIAL), task.tokenizer.size)
+    ids = torch.arange(len(SPECIAL), task.tokenizer.size, device=device_of(model))
     keys = model.encoder(model.inputs(ids[:, None]), torch.ones_like(ids)).states[:, 0]
-    query, key, _ = score.factors(model.pooling.queries.double(), keys.double())
+    queries = model.pooling.queries.cpu().double()
+    query, key, _ = score.factors(queries, keys.cpu().double())
     cosines = torch.cosine_similarity(query[:, None], key[None], dim=-1)
     words = task.tokenizer.vocabulary()[len(SPECIAL) :]
     best = cosines.topk(min(number, len(words)))

@@ -16,6 +16,7 @@ from regard.data.batches import ordered_batches, pad, shuffled_batches
 from regard.data.corpus import Corpus, in_chunks
 from regard.data.tokenizers.tokenizer import EOS, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
+from regard.devices import to_device
 from regard.errors import RegardError
 from regard.metrics import measure
 from regard.models import LanguageConfig, LanguageModel, LanguageState
@@ -142,10 +143,13 @@ class Conditional:
         batches = ordered_batches(np.array([len(row) for row in rows], dtype=np.int32), budget)
         for chosen in track(batches, "reading texts", len(rows), "texts", weight=len):
             batch = self._batch([rows[i] for i in chosen], [conditions[i] for i in chosen])
+            batch = to_device(batch, model)
             output, _ = model(batch.tokens, self.start(model, batch.conditions))
             log_probabilities = output.logits.log_softmax(-1)
             own = log_probabilities.gather(-1, batch.targets[..., None])[..., 0]
-            losses[chosen] = -own.masked_fill(batch.targets == 0, 0.0).sum(-1).double().numpy()
+            losses[chosen] = (
+                -own.masked_fill(batch.targets == 0, 0.0).sum(-1).cpu().double().numpy()
+            )
         words = [len(text.split()) + 1 for text in texts]
         tokens = [len(row) for row in rows]
         tallies = perplexities(losses, words, tokens, [len(text.encode()) + 1 for text in texts])
@@ -227,6 +231,7 @@ class Conditional:
 
     def start(self, model: LanguageModel, conditions: Tensor) -> LanguageState:
         """The state before the first token."""
+        conditions = to_device(conditions, model)
         if self.features is None:
             return model.start(len(conditions), label=conditions)
         return model.start(len(conditions), vector=conditions)

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from regard.data.tokenizers.tokenizer import SPECIAL
+from regard.devices import device_of
 from regard.errors import RegardError
 from regard.models import LanguageModel
 from regard.tasks.language.conditional import Conditional
@@ -29,23 +30,25 @@ def explain_next_token(
         raise RegardError("explanations do not apply to runs that generate from a condition")
     erase = erase or "delete"
     encoded = task.tokenizer.encode(text)
-    ids = torch.tensor([network.start_token, *encoded.ids[-longest_prompt(network) :]])
+    device = device_of(network)
+    read_ids = encoded.ids[-longest_prompt(network) :]
+    ids = torch.tensor([network.start_token, *read_ids], device=device)
     if len(ids) < 2:
         return None
 
     def read(kept: Tensor, positions: Tensor, need_weights: bool) -> Reading:
         words, _ = erase_tokens(ids, kept, erase)
         if erase == "delete":  # deletion shifts the token before the output to the left
-            positions = kept.cumsum(1)[torch.arange(len(kept)), positions] - 1
+            positions = kept.cumsum(1).gather(1, positions[:, None])[:, 0] - 1
         output, _ = network(words, network.start(len(words)), need_weights=need_weights)
-        logits = output.logits[torch.arange(len(words)), positions]
+        logits = output.logits[torch.arange(len(words), device=device), positions]
         return Reading(logits.log_softmax(-1), output.weights)
 
-    positions = torch.arange(1, len(ids)) if every else torch.tensor([len(ids) - 1])
-    kept = torch.ones(len(positions), len(ids), dtype=torch.bool)
+    positions = torch.arange(1 if every else len(ids) - 1, len(ids), device=device)
+    kept = torch.ones(len(positions), len(ids), dtype=torch.bool, device=device)
     best = read(kept, positions, False).log_probabilities.argmax(-1).tolist()
     side = text_side(text, encoded.offsets[-(len(ids) - 1) :], first=SPECIAL[network.start_token])
-    visible = np.arange(len(ids)) <= positions.numpy()[:, None]
+    visible = np.arange(len(ids)) <= positions.cpu().numpy()[:, None]
     visible[:, 0] = False  # the start of a text is not a word of it
     names = task.tokenizer.vocabulary()
     return ExplainTarget(

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from regard.data.tokenizers.recipes import GLUE
 from regard.data.tokenizers.tokenizer import EOS, NEVER_GENERATED, Tokenizer
+from regard.devices import device_of
 from regard.models import LanguageModel, LanguageState
 from regard.search import Hypothesis, Step, forbid_tokens, sample, stream, text_generator
 from regard.tasks.language.task_options import Sampling
@@ -129,7 +130,7 @@ def stream_tokens(
     return stream(
         step_of(model),
         state,
-        bos=int(last),
+        bos=last,
         eos=EOS,
         limit=most_tokens(model, len(prompt), sampling),
         generator=text_generator(sampling.seed, str(prompt)),
@@ -220,7 +221,8 @@ def _read_prompts(
     model: LanguageModel, prompts: Sequence[Sequence[int]], state: LanguageState
 ) -> tuple[Tensor, LanguageState]:
     """Read prompts of one length, all but their last token, which the search feeds first."""
-    tokens = torch.tensor([[model.start_token, *prompt] for prompt in prompts])
+    rows = [[model.start_token, *prompt] for prompt in prompts]
+    tokens = torch.tensor(rows, device=device_of(model))
     if tokens.shape[1] > 1:
         _, state = model(tokens[:, :-1], state)
     return tokens[:, -1], state

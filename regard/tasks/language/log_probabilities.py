@@ -10,6 +10,7 @@ from torch import Tensor
 from regard.data.batches import ordered_batches, pad
 from regard.data.streams import stream_chunks
 from regard.data.tokenizers.tokenizer import EOS, PAD
+from regard.devices import to_device
 from regard.models import LanguageModel
 from regard.progress import track
 from regard.tasks.language.conditional import Conditional
@@ -53,7 +54,7 @@ def text_log_probabilities(
     batches = ordered_batches(lengths, BATCH_TOKENS)
     for chosen in track(batches, "scoring", len(rows), "texts", weight=len):
         batch, batch_lengths = pad([rows[i] for i in chosen])
-        log_probabilities = torch.cat(list(_by_window(model, batch)), 1)
+        log_probabilities = torch.cat(list(_by_window(model, to_device(batch, model))), 1)
         for i, row, n in zip(
             chosen, log_probabilities.tolist(), batch_lengths.tolist(), strict=True
         ):
@@ -68,10 +69,12 @@ def _running(task: Language, model: LanguageModel, ids: np.ndarray) -> np.ndarra
     streams: list[list[Tensor]] = [[] for _ in range(min(STREAMS, len(ids) - 1))]
     carried: list[Tensor] = []
     for chunk in stream_chunks(ids, STREAMS, task.steps):
-        output, state = model(chunk.tokens, restore_state(model, len(chunk.tokens), carried))
+        given = to_device(chunk, model)
+        output, state = model(given.tokens, restore_state(model, len(given.tokens), carried))
         carried = carry_state(model, state)
-        values = output.logits.log_softmax(-1).gather(2, chunk.targets[..., None])[..., 0]
-        for stream, row, targets in zip(streams, values.double(), chunk.targets, strict=True):
+        values = output.logits.log_softmax(-1).gather(2, given.targets[..., None])[..., 0]
+        rows = values.cpu().double()
+        for stream, row, targets in zip(streams, rows, chunk.targets, strict=True):
             stream.append(row[targets != PAD])
     return torch.cat([part for stream in streams for part in stream]).numpy()
 
@@ -88,4 +91,4 @@ def _by_window(model: LanguageModel, targets: Tensor) -> Iterator[Tensor]:
         if model.positions is not None and state.position + tokens.shape[1] > model.positions:
             state = model.start(len(targets))
         output, state = model(tokens, state)
-        yield output.logits.log_softmax(-1).gather(2, window[..., None])[..., 0].double()
+        yield output.logits.log_softmax(-1).gather(2, window[..., None])[..., 0].cpu().double()

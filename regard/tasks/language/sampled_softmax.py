@@ -58,11 +58,12 @@ class WordSampler:
         is_target = targets.new_zeros(len(self.probabilities), dtype=torch.bool)
         is_target[targets.flatten()] = True
         is_target[0] = True  # padding keeps its number
-        sampled = (torch.rand(self.probabilities.shape) < self.probabilities) & ~is_target
+        probabilities = self.probabilities.to(targets.device)
+        sampled = (torch.rand_like(probabilities) < probabilities) & ~is_target
         own, others = is_target.nonzero().squeeze(1), sampled.nonzero().squeeze(1)
         positions = targets.new_zeros(len(self.probabilities))
-        positions[own] = torch.arange(len(own))
-        correction = torch.cat([torch.zeros(len(own)), -self.probabilities[others].log()])
+        positions[own] = torch.arange(len(own), device=own.device)
+        correction = torch.cat([probabilities.new_zeros(len(own)), -probabilities[others].log()])
         return WordSample(torch.cat([own, others]), positions[targets], correction)
 
 

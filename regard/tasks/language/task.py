@@ -16,6 +16,7 @@ from regard.data.plausibility import check_not_numbers
 from regard.data.streams import Chunk, chunk_at, count_chunks, stream_chunks
 from regard.data.tokenizers.tokenizer import EOS, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
+from regard.devices import to_device
 from regard.metrics import measure
 from regard.models import LanguageConfig, LanguageModel, LanguageState
 from regard.models.pretrained.language_model import PretrainedLanguageModel
@@ -132,6 +133,7 @@ class Language:
         losses, counts, carried = [], [], list[Tensor]()
         pieces = stream_chunks(ids, rows, self.steps)
         for piece in track(pieces, "reading text", len(ids) - 1, "tokens", weight=_count_targets):
+            piece = to_device(piece, model)
             state = restore_state(model, len(piece.tokens), carried)
             output, state = model(piece.tokens, state)
             carried = carry_state(model, state)

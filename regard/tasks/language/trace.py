@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from regard.data.tokenizers.tokenizer import SPECIAL
+from regard.devices import device_of
 from regard.models import LanguageModel
 from regard.tasks.language.conditional import Conditional
 from regard.tasks.language.generate import continue_prompt, longest_prompt
@@ -45,7 +46,8 @@ def trace_text(
     longest = longest_prompt(model)
     truncated = len(ids) > longest
     ids, spans = ids[-longest:], spans[-longest:]
-    output, _ = model(torch.tensor([[model.start_token, *ids]]), state, need_weights=True)
+    read = torch.tensor([[model.start_token, *ids]], device=device_of(model))
+    output, _ = model(read, state, need_weights=True)
     weights = {name: tensor[0] for name, tensor in output.weights.items()}
     log_probabilities = output.logits[0].log_softmax(-1)
     sides = {
@@ -53,8 +55,7 @@ def trace_text(
         "next": text_side(text, spans, last="…"),
         **expert_side(weights),
     }
-    targets = torch.tensor(ids, dtype=torch.long)
-    own = log_probabilities[:-1].gather(1, targets[:, None])[:, 0]
+    own = log_probabilities[:-1].gather(1, read[0, 1:, None])[:, 0]
     return Trace(
         "language",
         sides,

@@ -33,7 +33,7 @@ def rollout(layers: Sequence[Float[Tensor, "t t"]]) -> Float[Tensor, "t t"]:
     tensor([[1.0000, 0.0000],
             [0.5000, 0.5000]])
     """
-    total = torch.eye(layers[0].shape[-1], dtype=layers[0].dtype)
+    total = torch.eye(layers[0].shape[-1]).to(layers[0])
     for layer in layers:
         total = (total + layer @ total) / 2
     return total
@@ -60,10 +60,10 @@ def flow_to_source(weights: Weights, positions: Sequence[int], tokens: int) -> A
     crossing = layers_of(weights, "source")
     if not crossing:
         return AttentionFlow(None, None)
-    rows = torch.tensor(list(positions))
+    rows = torch.tensor(list(positions), device=crossing[0].device)
     below = layers_of(weights, "self", "encoder.")
     own = layers_of(weights, "self", "decoder.")
-    read = rollout(below) if below else torch.eye(tokens, dtype=crossing[0].dtype)
+    read = rollout(below) if below else torch.eye(tokens).to(crossing[0])
     direct = torch.stack(crossing).mean(0)[rows]
     if not own:
         return AttentionFlow(direct, crossing[0][rows] @ read if below else None)
@@ -112,7 +112,7 @@ def layers_of(weights: Weights, part: str, prefix: str = "") -> list[Float[Tenso
 def _within(layers: Sequence[Tensor], positions: Sequence[int]) -> AttentionFlow:
     if not layers:
         return AttentionFlow(None, None)
-    rows = torch.tensor(list(positions))
+    rows = torch.tensor(list(positions), device=layers[0].device)
     rolled_out = rollout(layers)[rows] if len(layers) > 1 else None
     return AttentionFlow(torch.stack(list(layers)).mean(0)[rows], rolled_out)
 

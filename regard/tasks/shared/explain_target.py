@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from regard.data.tokenizers.recipes import WORD_LEVEL
 from regard.data.tokenizers.tokenizer import UNK, Tokenizer
+from regard.devices import device_of
 from regard.models.output import Weights
 from regard.tasks.shared.attention_flow import Flow
 from regard.trace import Side
@@ -78,8 +79,21 @@ class ExplainTarget:
 
     def log_odds(self, kept: Bool[Tensor, "b t"], which: Int[Tensor, "b"]) -> Float[Tensor, "b"]:
         """ln p / (1 - p) of output number `which` for versions of the text."""
-        reading = self.read(kept, torch.tensor(self.positions)[which], False)
-        return log_odds(reading.log_probabilities, torch.tensor(self.chosen)[which])
+        positions, chosen = self.outputs(which)
+        reading = self.read(kept.to(positions.device), positions, False)
+        return log_odds(reading.log_probabilities, chosen)
+
+    def outputs(self, which: Int[Tensor, "b"]) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+        """The positions of outputs and what was chosen there, on the device of the model."""
+        device, numbers = device_of(self.network), which.tolist()
+        positions = [self.positions[i] for i in numbers]
+        chosen = [self.chosen[i] for i in numbers]
+        return torch.tensor(positions, device=device), torch.tensor(chosen, device=device)
+
+    def all_tokens(self, versions: int) -> Bool[Tensor, "b t"]:
+        """Versions of the text with nothing erased, on the device of the model."""
+        device = device_of(self.network)
+        return torch.ones(versions, self.tokens, dtype=torch.bool, device=device)
 
 
 def log_odds(
@@ -101,14 +115,14 @@ def erase_tokens(
     """
     versions = ids.expand(len(kept), -1)
     if erase == "unknown":
-        lengths = torch.full((len(kept),), len(ids))
+        lengths = torch.full((len(kept),), len(ids), device=kept.device)
         return torch.where(kept, versions, UNK), lengths
     # a stable sort moves the kept tokens to the front and keeps their order
     order = (~kept).to(torch.uint8).argsort(dim=1, stable=True)
     lengths = kept.sum(1)
     longest = max(1, int(lengths.max()))
     left = versions.gather(1, order)[:, :longest]
-    return left * (torch.arange(longest) < lengths[:, None]), lengths
+    return left * (torch.arange(longest, device=left.device) < lengths[:, None]), lengths
 
 
 def word_units(tokenizer: Tokenizer, side: Side) -> Int[np.ndarray, "t"]:

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from regard.data.tokenizers.tokenizer import UNK
+from regard.devices import widest_float
 
 CHUNK = 1 << 18
 """Logits that are processed together: about as many as the cache holds."""
@@ -23,7 +24,9 @@ def balance_loss(balance: Float[Tensor, ""] | None) -> Float[Tensor, ""] | None:
 
 def drop_words(words: Int[Tensor, "b t"], probability: float) -> Int[Tensor, "b t"]:
     """Word dropout: some words replaced by the unknown token; 0 is padding."""
-    return words.masked_fill((torch.rand(words.shape) < probability) & (words != 0), UNK)
+    return words.masked_fill(
+        (torch.rand(words.shape, device=words.device) < probability) & (words != 0), UNK
+    )
 
 
 def next_token_loss(
@@ -60,7 +63,7 @@ class _InPlaceCrossEntropy(torch.autograd.Function):
     ) -> Float[Tensor, ""]:
         size = logits.shape[-1]
         spread = smoothing / size
-        total = logits.new_zeros((), dtype=torch.float64)
+        total = logits.new_zeros((), dtype=widest_float(logits.device))
         step = max(1, CHUNK // size)
         gradient = logits.detach()
         for x, y in zip(gradient.split(step), targets.split(step), strict=True):

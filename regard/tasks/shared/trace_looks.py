@@ -37,7 +37,7 @@ def make_looks(
         if not queries or not keys:
             continue
         single = layer is None and len(tensor) == 1
-        for head, matrix in enumerate(tensor.double().numpy()):
+        for head, matrix in enumerate(tensor.cpu().double().numpy()):
             looks.append(
                 Look(
                     matrix[: len(queries), : len(keys)],

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.data.tokenizers.tokenizer import UNK
+from regard.devices import to_device
 from regard.errors import RegardError
 from regard.models.output import Weights
 from regard.tasks.shared.attention_flow import (
@@ -36,10 +37,10 @@ def explain_tags(
         return None
     words = task.split(words)[0]
     spans = spans[: len(words)]
-    ids, lengths, characters = task.inputs([words])
+    ids, lengths, characters = to_device(task.inputs([words]), network)
 
     def read(kept: Tensor, positions: Tensor, need_weights: bool) -> Reading:
-        size, rows = len(kept), torch.arange(len(kept))
+        size, rows = len(kept), torch.arange(len(kept), device=kept.device)
         unknown = torch.zeros_like(characters[0])
         unknown[:, 0] = UNK
         letters = torch.where(kept[:, :, None], characters, unknown)
@@ -80,7 +81,7 @@ def _flow_between_words(real: Tensor) -> Flow:
     """
     counts = real.sum(1)
     starts = (counts.cumsum(0) - counts).tolist()
-    words = torch.arange(len(counts)).repeat_interleave(counts)
+    words = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
     joined = torch.nn.functional.one_hot(words, len(counts))
 
     def flow(weights: Weights, positions: Sequence[int], tokens: int) -> AttentionFlow:

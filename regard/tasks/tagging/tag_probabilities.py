@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.devices import to_device
 from regard.tasks.shared.vector_inputs import read_sequence
 from regard.tasks.tagging.task import AnyTagger
 
@@ -23,11 +24,13 @@ def tag_probabilities(task: Any, model: AnyTagger, texts: Sequence[Any]) -> list
             whole = read_sequence(text, task.features)
         elif isinstance(text, str):
             whole = text.split()
-        pieces = [task.inputs([words]) for words in task.split(whole)]
+        pieces = [to_device(task.inputs([words]), model) for words in task.split(whole)]
         found.append(
             np.concatenate(
                 [
-                    model.probabilities(model(words, lengths, letters).logits, lengths)[0].numpy()
+                    model.probabilities(model(words, lengths, letters).logits, lengths)[0]
+                    .cpu()
+                    .numpy()
                     for words, lengths, letters in pieces
                 ]
             )

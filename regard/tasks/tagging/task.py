@@ -18,6 +18,7 @@ from regard.data.plausibility import check_tags
 from regard.data.tags import marks_spans, parse_tag, tag_scheme, to_bio
 from regard.data.tokenizers.tokenizer import UNK, Encoded, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
+from regard.devices import to_device
 from regard.errors import OptionError, RegardError
 from regard.metrics import (
     entity_metrics,
@@ -252,7 +253,8 @@ class Tagging:
         sizes = np.array([len(words) for _, words in pieces], dtype=np.int32)
         batches = ordered_batches(sizes, budget)
         for chosen in track(batches, "tagging", len(pieces), "sentences", weight=len):
-            words, lengths, characters = self.inputs([pieces[i][1] for i in chosen])
+            inputs = self.inputs([pieces[i][1] for i in chosen])
+            words, lengths, characters = to_device(inputs, model)
             logits = model(words, lengths, characters).logits
             marginals = model.probabilities(logits, lengths) if probabilities else None
             decoded = self.decode(model, logits, lengths, marginals)

@@ -11,6 +11,7 @@ from torch import Tensor
 from regard.data.batches import ordered_batches, pad
 from regard.data.tokenizers.tokenizer import BOS, EOS, NEVER_GENERATED, UNK, Tokenizer
 from regard.data.tokenizers.words import token_to_word
+from regard.devices import to_device
 from regard.errors import OptionError, RegardError
 from regard.models import Translator, TranslatorConfig
 from regard.models.native.native_decoder import NativeDecoder, explain_decoder, native_decoder
@@ -176,7 +177,7 @@ def force_targets(
         results = force_decode(
             batch.step(need_weights),
             batch.state,
-            *pad([rows[i] for i in chosen]),
+            *to_device(pad([rows[i] for i in chosen]), model),
             bos=BOS,
             eos=EOS,
             allowed=None if pins is None else pin_attention([pins[i] for i in chosen], batch.keys),
@@ -209,7 +210,7 @@ class SourceBatch:
         quantize: Precision = "none",
     ) -> "SourceBatch":
         """Read the sources; `need_weights` keeps the attention of the encoder."""
-        source, lengths = pad(ids)
+        source, lengths = to_device(pad(ids), model)
         decoder = native_decoder(model, quantize)
         if decoder is None and quantize != "none":
             reason = explain_decoder(model).reason
@@ -294,11 +295,11 @@ def source_ids(task: TranslationSides, texts: Sequence[str]) -> list[np.ndarray]
 def _coverage(batch: SourceBatch, beta: float) -> Coverage | None:
     if not beta:
         return None
-    start = torch.full((len(batch.lengths),), BOS)
+    start = torch.full_like(batch.lengths, BOS)
     name = _last_source_attention(batch.step(True)(start, batch.state)[2] or {})
     if name is None:
         raise OptionError("coverage", "this model has no attention to the source")
-    real = torch.arange(batch.keys) < batch.lengths[:, None]
+    real = torch.arange(batch.keys, device=batch.lengths.device) < batch.lengths[:, None]
     return Coverage(name, beta, real)
 
 

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.data.tokenizers.tokenizer import BOS, EOS, SPECIAL
+from regard.devices import device_of
 from regard.models import Translator
 from regard.tasks.shared.attention_flow import flow_to_source
 from regard.tasks.shared.attention_modules import attention_modules
@@ -26,11 +27,12 @@ def explain_translation(
     """Each token of the model's own translation, under forced decoding."""
     erase = erase or "delete"
     encoded = task.source.encode(text)
-    ids = torch.tensor(encoded.ids[: task.max_tokens])
+    device = device_of(network)
+    ids = torch.tensor(encoded.ids[: task.max_tokens], device=device)
     if not len(ids):
         return None
     best = decode(task, network, [text], Decoding())[0][0]
-    target = torch.tensor([BOS, *best.tokens])[:-1]
+    target = torch.tensor([BOS, *best.tokens], device=device)[:-1]
 
     def read(kept: Tensor, positions: Tensor, need_weights: bool) -> Reading:
         # words after the last explained one change nothing, but their attention may be wanted

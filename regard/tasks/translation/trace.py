@@ -9,11 +9,13 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from regard.data.batches import pad
 from regard.data.tokenizers.tokenizer import BOS, EOS, SPECIAL, Tokenizer
+from regard.devices import to_device
 from regard.models import Translator
 from regard.search import Hypothesis, force_decode, pin_attention
 from regard.tasks.shared.trace_looks import expert_side, make_looks, most_likely
@@ -121,7 +123,7 @@ def _force(batch: SourceBatch, tokens: list[int], pins: Pins | None) -> tuple[Hy
     (hypothesis,) = force_decode(
         batch.step(need_weights=True, record=steps),
         batch.state,
-        *pad([torch.tensor(tokens).numpy()]),
+        *to_device(pad([np.array(tokens)]), batch.lengths.device),
         bos=BOS,
         eos=EOS,
         allowed=None if pins is None else pin_attention([pins], batch.keys),
