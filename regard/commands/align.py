@@ -9,6 +9,7 @@ from typing import Any
 
 from regard.commands.line_io import EXIT_CODES, number, refuse_overwriting, report_truncated
 from regard.commands.run_options import add_quiet
+from regard.devices import add_device
 from regard.errors import RegardError
 
 
@@ -110,6 +111,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     gold.add_argument(
         "--reverse-gold", action="store_true", help="the gold links have the target word first"
     )
+    add_device(align)
     add_quiet(align)
     align.set_defaults(run=_align, parser=align)
 
@@ -124,7 +126,7 @@ def _align(chosen: argparse.Namespace) -> int:
     from regard.inference.align.forced_pairs import attention_sizes
     from regard.inference.align.read_pairs import read_every_pair
 
-    run = load_run(chosen.folder)
+    run = load_run(chosen.folder, chosen.device)
     if run.spec.aligner is not None:
         return _align_directly(chosen, run)
     for name in ("lexicon", "soft"):
@@ -133,7 +135,7 @@ def _align(chosen: argparse.Namespace) -> int:
     attention_sizes(run)  # refuses a run that cannot align
     both = None
     if chosen.both is not None:
-        both = load_run(chosen.both)
+        both = load_run(chosen.both, chosen.device)
         attention_sizes(both)
     pairs = read_every_pair(run, chosen.data, chosen.source, chosen.target)
     if both is not None:

@@ -17,6 +17,7 @@ from regard.commands.run_options import (
     given_columns,
     given_options,
 )
+from regard.devices import add_device
 from regard.errors import RegardError, printable
 from regard.number_format import format_value
 
@@ -54,6 +55,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         metavar="FILE",
         help="draw the confusion matrix into a file that ends in .svg, .png or .pdf",
     )
+    add_device(evaluate)
     add_quiet(evaluate)
     if arguments is None or "evaluate" in arguments:
         add_run_options(evaluate, arguments, "evaluate_options")
@@ -72,7 +74,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
     )
 
     _check_picture(chosen)
-    runs = [load_run(folder) for folder in chosen.folders]
+    runs = [load_run(folder, chosen.device) for folder in chosen.folders]
     loaded = [(run, _options(run, chosen)) for run in runs]
     tasks = {run.name for run in runs}
     if len(tasks) > 1:

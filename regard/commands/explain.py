@@ -11,6 +11,7 @@ from typing import Any
 
 from regard.commands.line_io import open_lines
 from regard.commands.run_options import add_quiet
+from regard.devices import add_device
 from regard.errors import OptionError, RegardError
 from regard.options import positive, random_seed
 
@@ -59,6 +60,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     )
     explain.add_argument("--seed", type=random_seed, default=0, help="random seed (default: 0)")
     explain.add_argument("--json", action="store_true", help="print all details as JSON")
+    add_device(explain)
     add_quiet(explain)
     explain.set_defaults(run=_explain, parser=explain)
 
@@ -68,7 +70,7 @@ def _explain(chosen: argparse.Namespace) -> int:
 
     if chosen.faithfulness != bool(chosen.data):
         raise RegardError("--faithfulness and --data: expected both, or neither")
-    run = load_run(chosen.folder)
+    run = load_run(chosen.folder, chosen.device)
     if chosen.data:
         return _faithfulness(run, chosen)
     if chosen.words:

@@ -36,7 +36,7 @@ def _export(chosen: argparse.Namespace) -> int:
     from regard.commands.run_options import load_run
     from regard.inference.export.onnx import export
 
-    run = load_run(chosen.folder)
+    run = load_run(chosen.folder, "cpu")
     for path in export(run, chosen.to, chosen.out, overwrite=chosen.overwrite):
         print(path)
     return 0

@@ -8,6 +8,7 @@ from typing import Any
 
 from regard.commands.line_io import as_json_line
 from regard.commands.run_options import add_quiet, add_run_options, given_options
+from regard.devices import add_device
 from regard.errors import RegardError
 from regard.options import whole_number
 
@@ -34,6 +35,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     generate.add_argument("--json", action="store_true", help="print all details as JSON")
     if arguments is None or "generate" in arguments:
         add_run_options(generate, arguments, "predict_options", "generation")
+    add_device(generate)
     add_quiet(generate)
     generate.set_defaults(run=_generate, parser=generate)
 
@@ -41,7 +43,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
 def _generate(chosen: argparse.Namespace) -> int:
     from regard.commands.run_options import load_run
 
-    run = load_run(chosen.folder)
+    run = load_run(chosen.folder, chosen.device)
     generation = run.spec.require("generation", chosen.folder, "generate")
     if reason := generation.unavailable(vars(run.data)):
         raise RegardError(f"{chosen.folder}: {reason}: use `regard predict`")

@@ -23,6 +23,7 @@ from regard.commands.line_io import (
     write_lines,
 )
 from regard.commands.run_options import add_quiet, add_run_options, given_options
+from regard.devices import add_device
 from regard.errors import OptionError, RegardError
 from regard.options import whole_number
 from regard.progress import Stage, reporting, stage
@@ -83,6 +84,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         help="lines have inline tags, which are placed around the aligned words",
     )
     predict.rest = "texts"
+    add_device(predict)
     add_quiet(predict)
     predict.set_defaults(run=_predict, parser=predict)
 
@@ -104,7 +106,7 @@ def _predict(chosen: argparse.Namespace) -> int:
 
     _given_texts(chosen)  # refuses texts from two places
     refuse_overwriting(chosen.output, chosen.input, chosen.prefix)
-    run = load_run(chosen.folder)
+    run = load_run(chosen.folder, chosen.device)
     options = given_options(run, chosen, "predict_options")
     _check_constraints(run, chosen)
     if options.get("weights") and not chosen.json:

@@ -69,14 +69,14 @@ def column_options(spec: "TaskSpec") -> list[str]:
     return [field.name for field in fields(spec.data) if field.name in COLUMN_OPTIONS]
 
 
-def load_run(folder: Path) -> "Run":
-    """A trained run; a folder that is none is an error before torch is imported."""
+def load_run(folder: Path, device: str) -> "Run":
+    """A trained run on a device; a folder that is none is an error before torch is imported."""
     from regard.training import RunFolder
 
     RunFolder(folder).config()
     from regard.inference import load
 
-    return load(folder)
+    return load(folder, device)
 
 
 def given_options(run: "Run", chosen: argparse.Namespace, attribute: str) -> dict[str, Any]:

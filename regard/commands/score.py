@@ -18,6 +18,7 @@ from regard.commands.line_io import (
     report_truncated,
 )
 from regard.commands.run_options import add_quiet
+from regard.devices import add_device
 from regard.errors import OptionError, RegardError
 
 
@@ -49,6 +50,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         help="read the lines as one text, each given those before it, as evaluate does (language)",
     )
     score.add_argument("--json", action="store_true", help="print each token as JSON")
+    add_device(score)
     add_quiet(score)
     score.set_defaults(run=_score, parser=score)
 
@@ -56,7 +58,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
 def _score(chosen: argparse.Namespace) -> int:
     from regard.commands.run_options import load_run
 
-    run = load_run(chosen.folder)
+    run = load_run(chosen.folder, chosen.device)
     run.spec.require("log_probabilities", chosen.folder, "score")
     if chosen.running and run.spec.pairs_of_texts:
         raise RegardError(f"--running does not apply to {run.name} runs")

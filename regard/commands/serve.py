@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from regard.devices import add_device
 from regard.errors import RegardError
 from regard.examples import PREFIX, example_path
 from regard.verified_files import read_named
@@ -71,6 +72,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         help="decode translations with weights in int8: faster, and slightly less exact "
         "(default: none)",
     )
+    add_device(serve)
     serve.add_argument("--open", action="store_true", help="open the web app in a browser")
     serve.set_defaults(run=_serve, parser=serve)
 
@@ -92,6 +94,7 @@ def _serve(chosen: argparse.Namespace) -> int:
         allowed_hosts=chosen.allow_host,
         embedding=chosen.allow_embedding,
         quantize=chosen.quantize,
+        device=chosen.device,
         on_error=report,
     )
     if not is_loopback(chosen.host):

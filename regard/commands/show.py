@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.commands.line_io import encodable, number, refuse_overwriting
+from regard.devices import add_device
 from regard.errors import OptionError, RegardError, unknown
 from regard.examples import example_path
 from regard.options import positive
@@ -75,6 +76,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         metavar="MB",
         help="maximum size of a page; layers that do not fit are left out (default: 10)",
     )
+    add_device(show)
     show.set_defaults(run=_show, parser=show)
 
 
@@ -151,7 +153,7 @@ def _trace(chosen: argparse.Namespace) -> Any:
         raise RegardError(f"{chosen.source}: a run needs a text: give --text")
     if not chosen.text.strip():
         raise OptionError("text", "the text is empty: expected at least one word")
-    run = load_run(chosen.source)
+    run = load_run(chosen.source, chosen.device)
     try:
         return run.trace(chosen.text, chosen.target)
     except ValueError as error:

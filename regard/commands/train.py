@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from regard.commands.run_options import add_quiet
 from regard.commands.terminal.display import Display
 from regard.commands.terminal.training_summary import closing_lines, executable
+from regard.devices import add_device
 from regard.errors import OptionError, RegardError
 from regard.number_format import format_value
 from regard.options import add_options, as_toml, check_names, read_config, whole_number
@@ -104,6 +105,7 @@ def _add_training(parser: argparse.ArgumentParser, task: str) -> None:
         "their metrics",
     )
     _add_resume(group)
+    add_device(group)
     common = dict.fromkeys(COMMON_OPTIONS, group)
     for config in (spec.data, spec.model, TrainingConfig):
         add_options(parser, config, spec.training_defaults, common=common)
@@ -122,6 +124,7 @@ def _add_resuming(parser: argparse.ArgumentParser) -> None:
 
     group = parser.add_argument_group("Resuming a run")
     _add_resume(group)
+    add_device(group)
     skip = [field.name for field in fields(TrainingConfig) if field.name not in BUDGET_OPTIONS]
     budget = dict.fromkeys(BUDGET_OPTIONS, group)
     add_options(parser, TrainingConfig, {}, skip=skip, common=budget)
@@ -223,7 +226,13 @@ def _train_one(
         live.quiet = True
     with _stop_signals(live) as signals:
         folder, position = train_run(
-            task, options, out, report=live.progress, log=live.line, stop=lambda: bool(signals)
+            task,
+            options,
+            out,
+            report=live.progress,
+            log=live.line,
+            stop=lambda: bool(signals),
+            device=chosen.device,
         )
     if not position.done:
         again = f"{executable()} train --resume {shlex.quote(str(folder.path))}"
@@ -269,6 +278,7 @@ def _given_options(chosen: argparse.Namespace, spec: "TaskSpec") -> dict[str, An
         "display",
         "seeds",
         "resume",
+        "device",
     )
     names = vars(chosen).keys() - {*of_command, "print_config"}
     given = {name: getattr(chosen, name) for name in vars(chosen) if name in names}

@@ -44,12 +44,18 @@ def run_cell(
         speeds.append(progress.tokens_per_second)
 
     run_folder, position = train_run(
-        job["task"], job["options"], folder.run(name), report=report, log=_print, stop=stop
+        job["task"],
+        job["options"],
+        folder.run(name),
+        report=report,
+        log=_print,
+        stop=stop,
+        device=job["device"],
     )
     processor = time.process_time() - started
     if not position.done:
         return None
-    run = load(run_folder.path)
+    run = load(run_folder.path, job["device"])
     evaluation = run.evaluate(job["test"])
     record = {
         "format": FORMAT,

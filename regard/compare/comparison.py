@@ -21,6 +21,7 @@ from regard.compare.prepared_systems import estimate_seconds
 from regard.compare.ray_jobs import import_ray, run_on_ray
 from regard.data import resolve
 from regard.data.corpus import fingerprint
+from regard.devices import AUTO, resolve_device
 from regard.errors import OptionError
 from regard.number_format import format_value
 from regard.tasks.registry import TASKS, TaskSpec
@@ -42,6 +43,7 @@ def compare(
     jobs: int | None = None,
     on: Literal["processes", "ray"] = "processes",
     ray_address: str | None = None,
+    device: str = AUTO,
     log: Log = lambda line: None,
     run_cells: Callable[[ComparisonFolder, Sequence[Cell], Finished], None] | None = None,
     **options: Any,
@@ -63,6 +65,7 @@ def compare(
         jobs: number of training runs in parallel (default: one per processor core).
         on: where the trainings run.
         ray_address: of a Ray cluster (default: a Ray of this machine).
+        device: where the trainings compute, as in `train`.
         log: called with lines for the user.
         run_cells: trains the cells in another way.
         options: further options of all systems, as in `train`.
@@ -72,6 +75,8 @@ def compare(
         raise OptionError("seeds", f"expected 1 or more, got {seeds}")
     if on == "ray":
         import_ray()
+    else:
+        resolve_device(device)  # refuses before any work
     given = {**options, **({} if data is None else {"data": _names(data)})}
     for name, reason in RESERVED.items():
         if name in given:
@@ -82,7 +87,7 @@ def compare(
     with folder.hold():
         plan = _plan(task, given, vary, budget, equal, tests)
         resumed = folder.begin({**plan, "seeds": seeds})
-        grid = _make_systems(spec, given, vary, allowed, tests, equal, folder, log)
+        grid = _make_systems(spec, given, vary, allowed, tests, equal, device, folder, log)
         cells = make_cells(grid.systems, seeds)
         missing = list(unfinished(folder, cells))
         if resumed:
@@ -108,6 +113,7 @@ def _make_systems(
     budget: Budget,
     tests: list[str] | None,
     equal: str | None,
+    device: str,
     folder: ComparisonFolder,
     log: Log,
 ) -> Grid:
@@ -117,7 +123,7 @@ def _make_systems(
     if equal is not None:
         grid = replace(grid, systems=make_equal(spec, grid.systems, folder))
     for cell in make_cells(grid.systems, folder.read(folder.plan)["seeds"]):
-        job = {"task": spec.name, "label": cell.label, "test": held_out}
+        job = {"task": spec.name, "label": cell.label, "test": held_out, "device": device}
         options = {**cell.system.options, "seed": cell.seed}
         folder.write(folder.job(cell.name), {**job, "options": options})
     return grid

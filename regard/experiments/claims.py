@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Literal, NamedTuple, TypeVar
 
+from regard.devices import AUTO
 from regard.metrics.intervals import student_quantile
 from regard.show.report_page import Table
 
@@ -75,6 +76,8 @@ class Setting:
     folder: Path
     vectors: str | None = None
     """A file of word vectors or a run, for experiments that read them."""
+    device: str = AUTO
+    """Where runs are trained."""
 
     def pick(self, tiny: T, default: T, large: T) -> T:
         """A value by size."""

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from regard.atomic_files import make_folder, refuse_used_folder, write_text, write_whole
+from regard.devices import AUTO, resolve_device
 from regard.errors import RegardError
 from regard.experiments.claims import Experiment, Finding, Measured, Setting, Size
 from regard.experiments.experiment_table import EXPERIMENTS
@@ -20,7 +21,12 @@ from regard.verified_files import read_json
 
 
 def run_experiment(
-    name: str, out: Path, size: Size = "default", *, vectors: str | None = None
+    name: str,
+    out: Path,
+    size: Size = "default",
+    *,
+    vectors: str | None = None,
+    device: str = AUTO,
 ) -> Finding:
     """Run an experiment and write result.json, report.html and its pictures into a folder.
 
@@ -29,8 +35,10 @@ def run_experiment(
         out: the folder.
         size: tiny, default or large.
         vectors: a file of word vectors or a run, for experiments that read them.
+        device: where runs are trained; the small networks of other experiments are for the CPU.
     """
     experiment = EXPERIMENTS.row(name)
+    resolve_device(device)  # refuses before any work
     if vectors is not None and not experiment.reads_vectors:
         raise RegardError(f"--vectors does not apply to the experiment {name}")
     if not _is_result(out):
@@ -39,7 +47,7 @@ def run_experiment(
     clock, processor = time.monotonic(), time.process_time()
     with torch.random.fork_rng(devices=[]), _one_thread():
         torch.manual_seed(0)
-        finding = experiment.run(Setting(size, out, vectors))
+        finding = experiment.run(Setting(size, out, vectors, device))
     seconds = time.monotonic() - clock, time.process_time() - processor
     for picture, svg in finding.pictures.items():
         write_text(out / f"{picture}.svg", svg)

@@ -115,8 +115,8 @@ def train_on_built_in_data(setting: Setting, task: str, name: str, **options: An
     """A run on the built-in corpus, or on a small part of it; kept in the experiment's folder."""
     if TASKS.row(task).generated is None:
         options |= _files(setting, str(TASKS.row(task).corpus))
-    folder, _ = train_run(task, options, setting.folder / "runs" / name)
-    return load(folder.path)
+    folder, _ = train_run(task, options, setting.folder / "runs" / name, device=setting.device)
+    return load(folder.path, setting.device)
 
 
 def _files(setting: Setting, corpus: str) -> dict[str, list[str]]:

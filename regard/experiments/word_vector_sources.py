@@ -48,7 +48,7 @@ def vectors_of(source: str, words: Sequence[str]) -> dict[str, np.ndarray]:
 
 def _embedding(source: str, words: Sequence[str]) -> dict[str, np.ndarray]:
     """The input vectors of a trained model; of the source language, if it has two."""
-    run = load(source)
+    run = load(source, "cpu")
     tokenizers = [part for part in vars(run.task).values() if isinstance(part, Tokenizer)]
     tables = [part for part in run.model.modules() if isinstance(part, Embedding)]
     if not tokenizers or not tables or tables[0].words.num_embeddings != tokenizers[0].size:

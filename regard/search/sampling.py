@@ -13,7 +13,17 @@ from regard.search.hypotheses import Hypothesis
 from regard.search.penalties import LengthPenalty, no_length_penalty
 from regard.search.ranking import best_candidates
 from regard.search.single_path import Choose, follow
-from regard.search.step import AllowedKeys, Limit, Prefix, Start, Step, advance, prepare, reorder
+from regard.search.step import (
+    AllowedKeys,
+    Limit,
+    Prefix,
+    Start,
+    Step,
+    advance,
+    prepare,
+    reorder,
+    tensors,
+)
 
 
 @torch.no_grad()
@@ -81,7 +91,8 @@ def stream(
 ) -> Iterator[int]:
     """The tokens that `sample` gives for one sentence, each as soon as it is sampled."""
     _check(1, temperature, top_k, top_p, repetition_penalty)
-    first = bos if isinstance(bos, Tensor) else torch.tensor([bos])
+    where = next((tensor.device for tensor in tensors(state)), None)
+    first = bos if isinstance(bos, Tensor) else torch.tensor([bos], device=where)
     start = prepare(state, first, eos, limit)
     choose = _sampler(
         _uniforms(start, 1, generator),

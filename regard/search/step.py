@@ -201,7 +201,7 @@ def prepare(
         shortest=shortest,
         longest=longest,
         prefix=table,
-        allowed=allowed or {},
+        allowed={at: mask.to(device) for at, mask in (allowed or {}).items()},
     )
 
 

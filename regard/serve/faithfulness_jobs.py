@@ -59,7 +59,9 @@ class FaithfulnessJobs:
 
     def _measure(self, model: ServedModel, texts: list[str]) -> None:
         try:
-            run = load(model.folder.path)  # its own copy: the model keeps answering meanwhile
+            run = load(
+                model.folder.path, model.device
+            )  # its own copy: the model keeps answering meanwhile
             with reporting(self._report):
                 report = faithfulness(run, texts, positions=2, shuffles=5)
             _keep(model, report, len(texts))

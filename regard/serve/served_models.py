@@ -10,6 +10,7 @@ from typing import Any
 
 from torch.nn import Module
 
+from regard.devices import AUTO, resolve_device
 from regard.errors import OptionError, RegardError
 from regard.examples import PREFIX, is_example
 from regard.inference import load
@@ -43,6 +44,8 @@ class ServedModel:
     """Faithfulness reports that could not be saved in its folder."""
     quantize: str = "none"
     """Quantization of its predictions, where its task has that option; traces are exact."""
+    device: str = AUTO
+    """Where it computes."""
 
     def __post_init__(self) -> None:
         self._summary, self._summary_state = summarize_run(self.folder.path), (0, 0)
@@ -173,7 +176,7 @@ class ServedModel:
 
     def _load(self) -> None:
         self.folder.refuse_links_out()
-        self.run = load(self.folder.path)
+        self.run = load(self.folder.path, self.device)
         self.looks = _look_names(self.run, self.spec) if self.accepts_texts else ()
         self._make_stoppable(self.run.model)
         if self._quantized:
@@ -222,6 +225,7 @@ class ServedModels:
         *,
         local: bool = False,
         quantize: str = "none",
+        device: str = AUTO,
     ) -> "ServedModels":
         """Load the runs; those without weights yet are served for their training curves.
 
@@ -229,6 +233,7 @@ class ServedModels:
         (`local`) see the folders of runs in commands, others only their ids.
         """
         by_id: dict[str, ServedModel] = {}
+        resolve_device(device)  # refuses one that is not there, even without any run
         try:
             for path in paths:
                 folder = RunFolder(path)
@@ -237,7 +242,13 @@ class ServedModels:
                 model_id = _unique_id(folder.path.resolve().name or "run", by_id)
                 argument = _command_argument(folder.path, model_id, local=local)
                 by_id[model_id] = ServedModel(
-                    model_id, folder, config, limits, argument=argument, quantize=quantize
+                    model_id,
+                    folder,
+                    config,
+                    limits,
+                    argument=argument,
+                    quantize=quantize,
+                    device=device,
                 )
             if quantize != "none" and not any(model.can_quantize for model in by_id.values()):
                 raise OptionError("quantize", "applies to none of these runs")

@@ -13,6 +13,7 @@ from typing import Any
 
 import uvicorn
 
+from regard.devices import AUTO
 from regard.errors import RegardError
 from regard.serve.application import create_app
 from regard.serve.evidence_folders import EvidenceFolders
@@ -42,6 +43,7 @@ class Server:
         allowed_hosts: Iterable[str] = (),
         embedding: Iterable[str] = (),
         quantize: str = "none",
+        device: str = AUTO,
         evidence: Iterable[str | PathLike[str]] = (),
         limits: Limits | None = None,
         on_error: Callable[[str], None] = lambda line: None,
@@ -56,6 +58,7 @@ class Server:
             allowed_hosts: further host names under which the server can be reached.
             embedding: origins whose pages may embed the app, such as https://example.org.
             quantize: "int8" for predictions with weights in int8, where the task knows it.
+            device: where the models compute, one copy of each.
             evidence: folders of experiments and comparisons, or folders that contain some.
             limits: limits of requests; default: those of `Limits`.
             on_error: receives the type and place of internal errors, never a user's text.
@@ -84,6 +87,7 @@ class Server:
                 limits,
                 local=is_loopback(host),
                 quantize=quantize,
+                device=device,
             )
         except BaseException:
             self._socket.close()

@@ -9,7 +9,9 @@ Where they wait for each other:
 - At the start the others wait in `RunFolder.begin`, until the first process has prepared the data
   and loaded the saved state.
 - In every update they exchange gradients, the loss, the training time and whether to stop.
-- In a validation the others wait for the position that the first process broadcasts.
+- In a validation they share out the batches and exchange the results (`map_batches`). Of a task
+  that reads its validation data in order, the first process computes the metrics and the second
+  one the loss. Then the others wait for the position that the first process broadcasts.
 - To save a state, all of them send their part of it to the first.
 - At the end they wait until the first process has written the result.
 """
@@ -82,6 +84,15 @@ class Processes:
             buffer = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         dist.broadcast(buffer, 0)
         return json.loads(buffer.numpy().tobytes())
+
+    def exchange(self, value: Any) -> list[Any]:
+        """The values of all processes (anything that JSON can hold), in all of them."""
+        text = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+        sizes = [int(size) for size in self.gather(torch.tensor([len(text)]))]
+        padded = text.new_zeros(max(sizes))
+        padded[: len(text)] = text
+        parts = zip(self.gather(padded), sizes, strict=True)
+        return [json.loads(part[:size].numpy().tobytes()) for part, size in parts]
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
         """The tensors of all processes, in all of them; their shapes must be the same."""

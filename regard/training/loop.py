@@ -11,6 +11,7 @@ is replaced by the same.
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -28,6 +29,7 @@ from regard.devices import (
 )
 from regard.errors import RegardError
 from regard.number_format import format_value
+from regard.tasks.shared.shared_batches import SharesValidation, map_batches, share_batches
 from regard.tasks.shared.splits import join_notes
 from regard.tasks.task import Evaluation, OwnOptimizer, Task
 from regard.training.budget import budget, exhausted_budget, extend, total_steps, used_share
@@ -295,8 +297,7 @@ class _Loop:
             if not position.done:
                 position, carried = replace(position, epoch=position.epoch + 1, batch=0), []
         if not position.finished:
-            if self.processes.first:
-                self._average_checkpoints(position)
+            self._average_checkpoints(position)
             position = replace(position, finished=True)
             self._save(position, carried)
         if self.processes.first:
@@ -423,16 +424,17 @@ class _Loop:
     ) -> tuple[Position, Progress]:
         """Compute the metrics on the validation data, and decide what follows from them.
 
-        Only the first process does; the others wait for the position that it broadcasts.
+        The processes share the work; the first one decides and writes, and the others wait for the
+        position that it broadcasts.
         """
         progress = replace(progress, loss=mean_loss(position))
-        if self.processes.first:
-            try:
-                evaluation, loss = self._evaluate()
-            except (ValueError, RuntimeError) as error:
-                if not self.too_large:
-                    raise
-                raise divergence_error(position, progress.loss, self.config) from error
+        try:
+            evaluation, loss = self._evaluate()
+        except (ValueError, RuntimeError) as error:
+            if not self.too_large:
+                raise
+            raise divergence_error(position, progress.loss, self.config) from error
+        if evaluation is not None and self.processes.first:
             progress = replace(progress, evaluation=evaluation, validation_loss=loss)
             merit = _merit(evaluation, loss)
             best = _improves(merit, position.best)
@@ -440,14 +442,33 @@ class _Loop:
             self._log(position, progress, evaluation, best=best)
         return Position(**self.processes.broadcast(asdict(position))), progress
 
-    def _evaluate(self) -> tuple[Evaluation, float | None]:
-        """The metrics and the loss of the current weights on the validation data."""
+    def _evaluate(self) -> tuple[Evaluation | None, float | None]:
+        """The metrics and the loss of the current weights on the validation data.
+
+        Processes share out the batches where the task can do that. Otherwise the first process
+        computes the metrics, which are None in the others, and the second one the loss.
+        """
         smoothing, budget = self.config.label_smoothing, self.config.batch_tokens
+        processes, shared = self.processes, isinstance(self.task, SharesValidation)
         # A perplexity may be infinite where training diverges: no reason for numpy to warn.
         quiet = np.errstate(over="ignore", invalid="ignore")
         with evaluation_mode(self.model), fork_random(self.device), quiet:
-            evaluation = self.task.validate(self.model)
-            return evaluation, validation_loss(self.task, self.model, smoothing, budget)
+            if not processes.several or shared:
+                with share_batches(processes) if processes.several else nullcontext():
+                    evaluation = self.task.validate(self.model)
+                    return evaluation, validation_loss(self.task, self.model, smoothing, budget)
+            evaluations: list[Evaluation] = []
+
+            def compute(part: str) -> float | None:
+                if part == "loss":
+                    return validation_loss(self.task, self.model, smoothing, budget)
+                evaluations.append(self.task.validate(self.model))
+                return None
+
+            with share_batches(processes):
+                parts = map_batches(("metrics", "loss"), compute, "validating", unit="parts")
+                (_, _), (_, loss) = parts
+            return next(iter(evaluations), None), loss
 
     def _after_validation(self, position: Position, merit: list[float], due: bool) -> Position:
         """The position after a validation; writes the weights if they are the best so far.
@@ -502,6 +523,14 @@ class _Loop:
         }
         load_weights(self.model, mean, self.folder.checkpoints)
         evaluation, loss = self._evaluate()
+        if evaluation is not None and self.processes.first:
+            self._keep_average(position, evaluation, loss)
+        # A run that is extended later continues from the last update, not from the average.
+        self.model.load_state_dict(last)
+        self.processes.barrier()  # the first process removes checkpoints when all have read them
+
+    def _keep_average(self, position: Position, evaluation: Evaluation, loss: float | None) -> None:
+        """Write the averaged weights, which the model has now, if they are better."""
         kept = _improves(_merit(evaluation, loss), position.best)
         if kept:
             self._write_model()
@@ -516,12 +545,10 @@ class _Loop:
         append_line(self.folder, line, evaluation)
         metric = evaluation.metrics[evaluation.main]
         self.log(
-            f"average of the best {len(parts)}: {metric.name} "
+            f"average of the best {len(position.kept)}: {metric.name} "
             f"{format_value(metric.value, metric.unit)}, "
             + ("better, kept" if kept else "not better, left out")
         )
-        # A run that is extended later continues from the last update, not from the average.
-        self.model.load_state_dict(last)
 
     def _save(self, position: Position, carried: list[Tensor]) -> None:
         """Save the state, then remove the checkpoints that no state on disk refers to.

@@ -1,13 +1,13 @@
 """The loss on the validation data: the function that training minimizes, without dropout."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
 
 from regard.devices import to_device
-from regard.progress import track
+from regard.tasks.shared.shared_batches import map_batches
 from regard.tasks.task import Task
 
 BATCH_TOKENS = 1024
@@ -22,21 +22,31 @@ def validation_loss(
     The caller has put the model into evaluation mode. Label smoothing is that of training, so that
     the two losses can be compared.
     """
-    total, count, carried = 0.0, 0, list[Tensor]()
-    batches = _batches(task, min(batch_tokens, BATCH_TOKENS))
-    for batch in track(batches, "computing the validation loss", unit="batches"):
-        count += task.count(batch)
+    budget = min(batch_tokens, BATCH_TOKENS)
+    batches, make = _batches(task, budget)
+    carried: list[Tensor] = []
+
+    def compute(examples: Any) -> tuple[float, int]:
+        nonlocal carried
+        batch = make(examples)
         loss, carried = task.loss(model, to_device(batch, model), smoothing, carried)
-        total += float(loss.total)
+        return float(loss.total), task.count(batch)
+
+    total, count = 0.0, 0
+    for _, (loss, predictions) in map_batches(
+        batches, compute, "computing the validation loss", unit="batches"
+    ):
+        total += loss
+        count += predictions
     return total / count if count else None
 
 
-def _batches(task: Task[Any], budget: int) -> Iterator[Any]:
-    """The validation data in batches of `budget` tokens."""
+def _batches(task: Task[Any], budget: int) -> tuple[Sequence[Any], Callable[[Any], Any]]:
+    """The validation data in batches of `budget` tokens, and what makes the tensors of each."""
     made: Any = getattr(task, "validation_batches", None)
     if made is not None:  # a task that makes its examples itself
-        yield from made(budget)
-    elif getattr(task, "valid", None) is not None:
-        view: Any = replace(task, train=task.valid)  # type: ignore[type-var,attr-defined]
-        for examples in view.plan(budget, 0, 0):
-            yield view.batch(examples)
+        return list(made(budget)), lambda batch: batch
+    if getattr(task, "valid", None) is None:
+        return [], lambda batch: batch
+    view: Any = replace(task, train=task.valid)  # type: ignore[type-var,attr-defined]
+    return view.plan(budget, 0, 0), view.batch

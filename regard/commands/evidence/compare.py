@@ -8,6 +8,7 @@ from typing import Any
 
 from regard.commands.run_options import add_quiet
 from regard.commands.train import COMMON_OPTIONS
+from regard.devices import add_device
 from regard.errors import OptionError
 from regard.options import add_options, positive
 
@@ -97,6 +98,7 @@ def _add_comparison(parser: argparse.ArgumentParser, task: str) -> None:
     )
     group.add_argument("--ray-address", metavar="HOST:PORT", help="address of a Ray cluster")
     group.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_device(group)
     add_quiet(parser)
     own = {action.dest for action in parser._actions}
     common = dict.fromkeys(COMMON_OPTIONS, parser.add_argument_group("Common options"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.commands.run_options import add_quiet
+from regard.devices import add_device
 from regard.errors import RegardError, unknown
 from regard.verified_files import open_regular
 
@@ -47,6 +48,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         help="word vectors for reweigh: a word and its numbers per line, or a run "
         "(default: vectors made from a small text)",
     )
+    add_device(parser)
     add_quiet(parser)
     parser.set_defaults(run=_experiment, parser=parser)
 
@@ -85,6 +87,7 @@ def _run(chosen: argparse.Namespace, name: str) -> Any:
         name,
         chosen.out / name,
         chosen.size,
+        device=chosen.device,
         vectors=chosen.vectors if chosen.name != "all" or experiment.reads_vectors else None,
     )
     print(terminal_table(numbers_table(finding.numbers)))

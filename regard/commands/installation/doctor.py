@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from regard.devices import available_devices, describe_device
+
 PACKAGES = ("torch", "numpy", "tokenizers", "safetensors", "pyarrow", "sacrebleu", "starlette")
 EXTRAS = {"onnx": "export", "datasets": "hub", "matplotlib": "plot", "tensorboard": "tensorboard"}
 """Packages of optional features, and the extra of Regard that installs each."""
@@ -117,8 +119,8 @@ def _processors() -> Iterator[Finding]:
         advice = "unset OMP_NUM_THREADS to use all processors" if limit else ""
     yield Finding("threads", f"{threads} of {usable} processors{why}", advice, remark=True)
     capability = torch.backends.cpu.get_cpu_capability()
-    gpu = " (a CUDA device is present, but not used)" if torch.cuda.is_available() else ""
-    yield Finding("device", f"CPU, {capability}{gpu}")
+    others = [describe_device(device) for device in available_devices()[1:]]
+    yield Finding("device", ", ".join([f"cpu ({capability})", *others]))
 
 
 def _space() -> Iterator[Finding]:

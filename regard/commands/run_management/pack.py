@@ -35,7 +35,7 @@ def _pack(chosen: argparse.Namespace) -> int:
     from regard.training.stored_runs.run_packing import pack_run
     from regard.training.stored_runs.run_summary import summarize_run
 
-    load(chosen.folder)  # a damaged run is not handed on
+    load(chosen.folder, "cpu")  # a damaged run is not handed on
     whole = summarize_run(chosen.folder).size
     size = pack_run(chosen.folder, chosen.to, half=chosen.half)
     print(f"{chosen.to}: {format_size(size)}, of the {format_size(whole)} of {chosen.folder}")

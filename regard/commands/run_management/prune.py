@@ -30,7 +30,7 @@ def _prune(chosen: argparse.Namespace) -> int:
     for folder in chosen.folders:
         freed = prune_run(folder, dry_run=True)
         if any(freed.values()) and not chosen.dry_run:
-            load(folder)  # what could restore a damaged run is not removed
+            load(folder, "cpu")  # what could restore a damaged run is not removed
             prune_run(folder)
         parts = ", ".join(f"{name} {format_size(n)}" for name, n in freed.items() if n)
         left = summarize_run(folder).size

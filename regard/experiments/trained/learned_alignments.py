@@ -71,7 +71,7 @@ def judge(final: dict[str, list[float]], diagonal_error: float) -> bool:
 def run(setting: Setting) -> Finding:
     """Train in a folder that is removed: runs of an earlier call would be at their ends already."""
     with TemporaryDirectory() as folder:
-        return _run(Setting(setting.size, Path(folder)))
+        return _run(Setting(setting.size, Path(folder), device=setting.device))
 
 
 def _run(setting: Setting) -> Finding:

@@ -18,11 +18,11 @@ from regard.devices import to_device
 from regard.errors import OptionError, RegardError, unknown
 from regard.metrics import Measurement, Tally, by_length, exact_match, measure, symbol_accuracy
 from regard.models import AlgorithmConfig, AlgorithmModel
-from regard.progress import track
 from regard.tasks.algorithm.task_options import AlgorithmData
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.extra_metrics import extra_metrics
 from regard.tasks.shared.losses import next_token_loss
+from regard.tasks.shared.shared_batches import map_batches
 from regard.tasks.task import Evaluation, Loss, Sample
 
 EPOCH_BATCHES = 100
@@ -94,6 +94,11 @@ class Algorithm:
         """Cross-entropy of each symbol of the answers."""
         logits = model(batch.symbols).logits
         return Loss(next_token_loss(logits, batch.answers, smoothing)), carried
+
+    @property
+    def shares_validation(self) -> bool:
+        """Processes share out the batches of its validation."""
+        return True
 
     def validate(self, model: AlgorithmModel) -> Evaluation:
         """Exact-match rate on problems of trained lengths, and on as many longer ones."""
@@ -174,12 +179,26 @@ class Algorithm:
         """The answer to each problem, and its log-probability."""
         answers: list[tuple[list[int], float]] = [([], 0.0)] * len(rows)
         lengths = np.array([len(self.with_blanks(row)) for row in rows], dtype=np.int32)
-        batches = ordered_batches(lengths, budget)
-        for chosen in track(batches, "answering", len(rows), "problems", weight=len):
+
+        def compute(chosen: np.ndarray) -> list[tuple[list[int], float]]:
             symbols, _ = pad([np.array(self.with_blanks(rows[i])) for i in chosen])
             log_probabilities = model(to_device(symbols, model)).logits.log_softmax(-1)
-            for i, row in zip(chosen, log_probabilities, strict=True):
-                answers[i] = read_answer(row[len(rows[i]) : int(lengths[i])])
+            return [
+                read_answer(row[len(rows[i]) : int(lengths[i])])
+                for i, row in zip(chosen, log_probabilities, strict=True)
+            ]
+
+        for chosen, found in map_batches(
+            ordered_batches(lengths, budget),
+            compute,
+            "answering",
+            unit="problems",
+            total=len(rows),
+            weight=len,
+            decode=lambda plain: [(symbols, log_probability) for symbols, log_probability in plain],
+        ):
+            for i, answer in zip(chosen, found, strict=True):
+                answers[i] = answer
         return answers
 
     def with_blanks(self, row: list[int]) -> list[int]:

@@ -52,6 +52,7 @@ from regard.tasks.shared.pretrained.pretrained_encoder import (
     load_pretrained,
 )
 from regard.tasks.shared.pretrained.pretrained_options import check_pretrained
+from regard.tasks.shared.shared_batches import map_batches
 from regard.tasks.shared.splits import Splits, join_notes, make_splits, require_corpus
 from regard.tasks.shared.vector_inputs import (
     CHUNK_ROWS,
@@ -186,6 +187,11 @@ class Classification:
             )
         return Loss(total, balance_loss(output.balance)), carried
 
+    @property
+    def shares_validation(self) -> bool:
+        """Processes share out the batches of its validation."""
+        return True
+
     def validate(self, model: AnyClassifier) -> Evaluation:
         """Accuracy on the validation data."""
         corpus = require_corpus(self.valid)
@@ -244,9 +250,12 @@ class Classification:
         A run that reads vectors takes arrays [t, d], or names of `.npy` files.
         """
         rows = self._read(texts)
+        truncated_rows = [row[: self.max_tokens] for row in rows]
         predictions: list[Prediction] = [Prediction("")] * len(rows)
         gated = self.config.experts > 0
-        for chosen, probabilities, output in self._outputs(model, rows, need_weights=gated):
+        batches = self._batches(truncated_rows)
+        for chosen in track(batches, "classifying", len(rows), "texts", weight=len):
+            probabilities, output = self._output(model, truncated_rows, chosen, need_weights=gated)
             for i, row in enumerate(chosen):
                 truncated = len(rows[row]) > self.max_tokens
                 predictions[row] = self._prediction(probabilities[i], output, i, truncated)
@@ -266,9 +275,18 @@ class Classification:
     ) -> np.ndarray:
         """The probability of each label for each text, [n, labels], in order."""
         rows = self._read(texts)
+        truncated = [row[: self.max_tokens] for row in rows]
         probabilities = np.zeros((len(rows), len(self.labels)))
-        for chosen, batch, _ in self._outputs(model, rows, budget=budget):
-            probabilities[chosen] = batch
+
+        def compute(chosen: np.ndarray) -> list[list[float]]:
+            values: list[list[float]] = self._output(model, truncated, chosen)[0].tolist()
+            return values
+
+        batches = self._batches(truncated, budget)
+        for chosen, values in map_batches(
+            batches, compute, "classifying", unit="texts", total=len(rows), weight=len
+        ):
+            probabilities[chosen] = values
         return probabilities
 
     def _prediction(
@@ -280,23 +298,22 @@ class Classification:
             details["experts"] = output.weights["experts"][row, 0, 0].tolist()
         return Prediction(self._join(self._choose(probabilities)), truncated, details)
 
-    def _outputs(
+    def _batches(self, rows: Sequence[np.ndarray], budget: int = 16384) -> list[np.ndarray]:
+        return ordered_batches(np.array([len(row) for row in rows], dtype=np.int32), budget)
+
+    @torch.no_grad()
+    def _output(
         self,
         model: AnyClassifier,
         rows: Sequence[np.ndarray],
+        chosen: np.ndarray,
         *,
-        budget: int = 16384,
         need_weights: bool = False,
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, Output]]:
-        """For batches of rows: their numbers, the probabilities of labels, and the output."""
-        truncated = [row[: self.max_tokens] for row in rows]
-        lengths = np.array([len(row) for row in truncated], dtype=np.int32)
-        batches = ordered_batches(lengths, budget)
-        for chosen in track(batches, "classifying", len(rows), "texts", weight=len):
-            with torch.no_grad():
-                inputs = to_device(self._pad([truncated[i] for i in chosen]), model)
-                output = model(*inputs, need_weights=need_weights)
-            yield chosen, self._normalize(output.logits), output
+    ) -> tuple[np.ndarray, Output]:
+        """The probabilities of labels for the chosen rows, and the output of the model."""
+        inputs = to_device(self._pad([rows[i] for i in chosen]), model)
+        output = model(*inputs, need_weights=need_weights)
+        return self._normalize(output.logits), output
 
     def _normalize(self, logits: Tensor) -> np.ndarray:
         probabilities = logits.sigmoid() if self.several else logits.softmax(-1)

@@ -20,13 +20,13 @@ from regard.devices import to_device
 from regard.errors import RegardError
 from regard.metrics import measure
 from regard.models import LanguageConfig, LanguageModel, LanguageState
-from regard.progress import track
 from regard.tasks.language.generate import MAX_PROMPT_TOKENS, continue_prompt
 from regard.tasks.language.perplexities import perplexities
 from regard.tasks.language.task_options import Sampling
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.by_length import by_input_length
 from regard.tasks.shared.losses import balance_loss, next_token_loss
+from regard.tasks.shared.shared_batches import map_batches
 from regard.tasks.shared.splits import Splits, require_corpus
 from regard.tasks.shared.vector_inputs import (
     check_input,
@@ -119,6 +119,11 @@ class Conditional:
         total = next_token_loss(output.logits, batch.targets, smoothing)
         return Loss(total, balance_loss(output.balance)), carried
 
+    @property
+    def shares_validation(self) -> bool:
+        """Processes share out the batches of its validation."""
+        return True
+
     def validate(self, model: LanguageModel) -> Evaluation:
         """Perplexity on the validation texts."""
         corpus = require_corpus(self.valid)
@@ -140,16 +145,26 @@ class Conditional:
         texts = [example.text for example in examples]
         rows = [np.array([*ids[:MAX_TOKENS], EOS]) for ids in self.tokenizer.ids(texts)]
         losses = np.zeros(len(rows))
-        batches = ordered_batches(np.array([len(row) for row in rows], dtype=np.int32), budget)
-        for chosen in track(batches, "reading texts", len(rows), "texts", weight=len):
+
+        def compute(chosen: np.ndarray) -> list[float]:
             batch = self._batch([rows[i] for i in chosen], [conditions[i] for i in chosen])
             batch = to_device(batch, model)
             output, _ = model(batch.tokens, self.start(model, batch.conditions))
             log_probabilities = output.logits.log_softmax(-1)
             own = log_probabilities.gather(-1, batch.targets[..., None])[..., 0]
-            losses[chosen] = (
-                -own.masked_fill(batch.targets == 0, 0.0).sum(-1).cpu().double().numpy()
-            )
+            sums: list[float] = own.masked_fill(batch.targets == 0, 0.0).sum(-1).tolist()
+            return sums
+
+        lengths = np.array([len(row) for row in rows], dtype=np.int32)
+        for chosen, sums in map_batches(
+            ordered_batches(lengths, budget),
+            compute,
+            "reading texts",
+            unit="texts",
+            total=len(rows),
+            weight=len,
+        ):
+            losses[chosen] = -np.array(sums)
         words = [len(text.split()) + 1 for text in texts]
         tokens = [len(row) for row in rows]
         tallies = perplexities(losses, words, tokens, [len(text.encode()) + 1 for text in texts])

@@ -30,7 +30,6 @@ from regard.metrics import (
 from regard.models import Tagger, TaggerConfig
 from regard.models.pretrained.architecture import EncoderArchitecture
 from regard.models.pretrained.encoder_tagger import PretrainedTagger
-from regard.progress import track
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.by_length import by_input_length
 from regard.tasks.shared.extra_metrics import extra_metrics
@@ -41,6 +40,7 @@ from regard.tasks.shared.pretrained.pretrained_encoder import (
     load_pretrained,
 )
 from regard.tasks.shared.pretrained.pretrained_options import check_pretrained
+from regard.tasks.shared.shared_batches import map_batches
 from regard.tasks.shared.splits import Splits, join_notes, make_splits, require_corpus
 from regard.tasks.shared.vector_inputs import (
     CHUNK_ROWS,
@@ -173,6 +173,11 @@ class Tagging:
         mean = model.loss(output.logits, batch.tags, batch.lengths, smoothing)
         return Loss(mean * self.count(batch), balance_loss(output.balance)), carried
 
+    @property
+    def shares_validation(self) -> bool:
+        """Processes share out the batches of its validation."""
+        return True
+
     def validate(self, model: AnyTagger) -> Evaluation:
         """Entity F1 on the validation data."""
         corpus = require_corpus(self.valid)
@@ -251,13 +256,24 @@ class Tagging:
         pieces = [(i, words) for i, whole in enumerate(sentences) for words in self.split(whole)]
         tagged = [TaggedSentence((), ())] * len(pieces)
         sizes = np.array([len(words) for _, words in pieces], dtype=np.int32)
-        batches = ordered_batches(sizes, budget)
-        for chosen in track(batches, "tagging", len(pieces), "sentences", weight=len):
+
+        def compute(chosen: np.ndarray) -> list[TaggedSentence]:
             inputs = self.inputs([pieces[i][1] for i in chosen])
             words, lengths, characters = to_device(inputs, model)
             logits = model(words, lengths, characters).logits
             marginals = model.probabilities(logits, lengths) if probabilities else None
-            decoded = self.decode(model, logits, lengths, marginals)
+            return self.decode(model, logits, lengths, marginals)
+
+        for chosen, decoded in map_batches(
+            ordered_batches(sizes, budget),
+            compute,
+            "tagging",
+            unit="sentences",
+            total=len(pieces),
+            weight=len,
+            encode=lambda sentences: [[one.tags, one.probabilities] for one in sentences],
+            decode=lambda plain: [TaggedSentence(tuple(t), tuple(p)) for t, p in plain],
+        ):
             for i, piece in zip(chosen, decoded, strict=True):
                 tagged[i] = piece
         joined = [TaggedSentence((), ())] * len(sentences)

@@ -34,6 +34,7 @@ from regard.search import (
     text_generator,
 )
 from regard.tasks.prediction import Prediction
+from regard.tasks.shared.shared_batches import map_batches
 from regard.tasks.shared.trace_sides import decode_with_spans, word_spans
 from regard.tasks.translation.task_options import Decoding
 
@@ -139,9 +140,10 @@ def decode(
     translations: list[list[Hypothesis]] = [[] for _ in ids]
     rows = decoding.nbest if decoding.sampled else decoding.beam
     batches = _batches(ids, max(1, budget // rows))
-    for chosen in track(batches, "translating", len(ids), "sentences", weight=len):
+
+    def compute(chosen: np.ndarray) -> list[list[Hypothesis]]:
         batch = SourceBatch.encode(model, [ids[i] for i in chosen], quantize=decoding.quantize)
-        results = search(
+        return search(
             task,
             batch,
             decoding,
@@ -150,9 +152,25 @@ def decode(
             pins=None if pins is None else [pins[i] for i in chosen],
             need_weights=need_weights,
         )
+
+    for chosen, results in map_batches(
+        batches,
+        compute,
+        "translating",
+        unit="sentences",
+        total=len(ids),
+        weight=len,
+        encode=_without_weights,
+        decode=lambda plain: [[Hypothesis(**one) for one in nbest] for nbest in plain],
+    ):
         for i, result in zip(chosen, results, strict=True):
             translations[i] = result
     return translations
+
+
+def _without_weights(translations: list[list[Hypothesis]]) -> list[list[dict[str, Any]]]:
+    """Hypotheses in plain values; no validation reads their weights."""
+    return [[vars(one) | {"weights": {}} for one in nbest] for nbest in translations]
 
 
 @torch.no_grad()

@@ -120,6 +120,11 @@ class Translation:
             links = self.align_loss * guided_alignment_loss(attention, batch.alignment)
         return Loss(tokens, sum_losses([balance_loss(output.balance), links])), carried
 
+    @property
+    def shares_validation(self) -> bool:
+        """Processes share out the batches of its validation."""
+        return True
+
     def validate(self, model: Translator) -> Evaluation:
         """BLEU of greedy translations of the validation data."""
         corpus = require_corpus(self.valid)
