@@ -5,7 +5,7 @@ from hashlib import sha256
 from typing import Any
 
 import torch
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.devices import widest_float
@@ -119,7 +119,7 @@ def text_generator(seed: int, text: str) -> torch.Generator:
 
 def support(
     logits: Float[Tensor, "n v"], top_k: int | None, top_p: float
-) -> tuple[Float64[Tensor, "n c"], Int[Tensor, "n c"] | None]:
+) -> tuple[Float[Tensor, "n c"], Int[Tensor, "n c"] | None]:
     """Probabilities (not yet normalised) of the tokens that may be sampled, and which they are.
 
     None stands for all tokens in their own order. Among equals the lower token is kept.
@@ -137,7 +137,7 @@ def support(
 
 
 def sample_index(
-    probabilities: Float64[Tensor, "n c"], uniforms: Float64[Tensor, " n"]
+    probabilities: Float[Tensor, "n c"], uniforms: Float[Tensor, " n"]
 ) -> Int[Tensor, " n"]:
     """The place where the cumulative distribution first exceeds a uniform number in [0, 1)."""
     cumulative = probabilities.cumsum(1)
@@ -147,7 +147,7 @@ def sample_index(
 
 
 def _sampler(
-    uniforms: Float64[Tensor, "r t"],
+    uniforms: Float[Tensor, "r t"],
     *,
     temperature: float,
     top_k: int | None,
@@ -192,7 +192,7 @@ def _sampler(
 
 def _uniforms(
     start: Start, samples: int, generator: torch.Generator | Sequence[torch.Generator] | None
-) -> Float64[Tensor, "r t"]:
+) -> Float[Tensor, "r t"]:
     b = len(start.tokens)
     each = list(generator) if isinstance(generator, Sequence) else [generator] * b
     if len(each) != b:

@@ -28,7 +28,7 @@ def trace_text(task: Tagging, model: AnyTagger, text: str) -> Trace:
         words = read_sequence(text, task.features)
         read = words[:MAX_WORDS]
         side = numbered_side(len(read))
-    inputs, lengths, characters = task.inputs([read])
+    inputs, lengths, characters = to_device(task.inputs([read]), model)
     output = model(inputs, lengths, characters, need_weights=True)
     weights = {name: tensor[0] for name, tensor in output.weights.items()}
     sides = {"text": side, **expert_side(weights)}
