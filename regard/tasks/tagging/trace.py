@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from regard.devices import to_device
 from regard.tasks.shared.trace_looks import expert_side, make_looks, most_likely
 from regard.tasks.shared.trace_sides import numbered_side, text_side, word_spans
 from regard.tasks.shared.vector_inputs import read_sequence

@@ -35,8 +35,8 @@ RUNS = {
     "translation, transformer": ("translation", TINY | TRANSFORMER),
     "translation, experts": ("translation", TINY | TRANSFORMER | {"experts": 2}),
     "align": ("align", {"epochs": 3}),
-    "algorithm": ("algorithm", {"steps": 2, "longest": 4, "width": 16, "slots": 6}),
-    "algorithm, transformer": ("algorithm", {"steps": 2, "longest": 4, "model": "transformer"}),
+    "algorithm": ("algorithm", {"steps": 4, "longest": 4, "width": 16, "slots": 6}),
+    "algorithm, transformer": ("algorithm", {"steps": 4, "longest": 4, "model": "transformer"}),
 }
 """Tasks and options of the runs by name; the data is that of the first word."""
 TEXTS = {"translation": "the film was great", "algorithm": "0 1 2"}
