@@ -410,7 +410,7 @@ def test_a_report_that_cannot_be_kept_has_been_printed(tmp_path, capsys, monkeyp
     folder = RunFolder(tmp_path)
     folder.model.write_bytes(b"weights")
     (tmp_path / "config.json").write_text(json.dumps({"task": run.name, "format": FORMAT}))
-    monkeypatch.setattr("regard.inference.load", lambda path: replace(run, folder=folder))
+    monkeypatch.setattr("regard.inference.load", lambda path, device: replace(run, folder=folder))
     monkeypatch.setattr(
         "regard.inference.explain.faithfulness.read_texts",
         lambda run, data: ([TEXT, TEXT], "2 texts"),
