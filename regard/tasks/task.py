@@ -122,3 +122,13 @@ class OwnOptimizer(Protocol):
     def optimizer(self, model: Any, config: Any) -> Optimizer:
         """Its optimizer; OptionError where a training option of `config` does not apply."""
         ...
+
+
+@runtime_checkable
+class SharesValidation(Protocol):
+    """A task whose `validate` computes its batches with `map_batches`: every process calls it."""
+
+    @property
+    def shares_validation(self) -> bool:
+        """Whether it does."""
+        ...

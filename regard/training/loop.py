@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regard.data.shared_batches import map_batches, share_batches
 from regard.devices import (
     FUSED_OPTIMIZERS,
     describe_device,
@@ -29,9 +30,8 @@ from regard.devices import (
 )
 from regard.errors import RegardError
 from regard.number_format import format_value
-from regard.tasks.shared.shared_batches import SharesValidation, map_batches, share_batches
 from regard.tasks.shared.splits import join_notes
-from regard.tasks.task import Evaluation, OwnOptimizer, Task
+from regard.tasks.task import Evaluation, OwnOptimizer, SharesValidation, Task
 from regard.training.budget import budget, exhausted_budget, extend, total_steps, used_share
 from regard.training.config import HALVING, TrainingConfig
 from regard.training.distributed import Processes, check_processes, count_rows, current

@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from regard.data.shared_batches import map_batches
 from regard.devices import to_device
-from regard.tasks.shared.shared_batches import map_batches
 from regard.tasks.task import Task
 
 BATCH_TOKENS = 1024

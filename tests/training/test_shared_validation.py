@@ -8,9 +8,10 @@ from threading import Barrier
 import pytest
 import torch
 
+from regard.data.shared_batches import map_batches, share_batches
 from regard.inference.load_run import load
-from regard.tasks.shared.shared_batches import SharesValidation, map_batches, share_batches
 from regard.tasks.shared.splits import with_corpora
+from regard.tasks.task import SharesValidation
 from regard.training.loss_module import evaluation_mode
 from regard.training.run import train_run
 from regard.training.validation_loss import validation_loss

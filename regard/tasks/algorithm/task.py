@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.corpora.algorithms import endless_problems, make_problem
 from regard.data import DataReport, Pair, Source, Summary, read_pairs
 from regard.data.batches import ordered_batches, pad
+from regard.data.shared_batches import map_batches
 from regard.devices import to_device
 from regard.errors import OptionError, RegardError, unknown
 from regard.metrics import Measurement, Tally, by_length, exact_match, measure, symbol_accuracy
@@ -22,7 +23,6 @@ from regard.tasks.algorithm.task_options import AlgorithmData
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.extra_metrics import extra_metrics
 from regard.tasks.shared.losses import next_token_loss
-from regard.tasks.shared.shared_batches import map_batches
 from regard.tasks.task import Evaluation, Loss, Sample
 
 EPOCH_BATCHES = 100

@@ -16,6 +16,7 @@ from regard.data import DataReport, Labelled, Labels, Source, Summary, read_labe
 from regard.data.batches import ordered_batches, pad, pad_vectors, shuffled_batches
 from regard.data.corpus import CHUNK, Corpus, in_chunks
 from regard.data.plausibility import check_text_and_label
+from regard.data.shared_batches import map_batches
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
 from regard.devices import to_device
@@ -52,7 +53,6 @@ from regard.tasks.shared.pretrained.pretrained_encoder import (
     load_pretrained,
 )
 from regard.tasks.shared.pretrained.pretrained_options import check_pretrained
-from regard.tasks.shared.shared_batches import map_batches
 from regard.tasks.shared.splits import Splits, join_notes, make_splits, require_corpus
 from regard.tasks.shared.vector_inputs import (
     CHUNK_ROWS,

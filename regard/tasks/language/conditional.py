@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.data import DataReport, Labels, Line, Source, Summary, read_lines, resolve
 from regard.data.batches import ordered_batches, pad, shuffled_batches
 from regard.data.corpus import Corpus, in_chunks
+from regard.data.shared_batches import map_batches
 from regard.data.tokenizers.tokenizer import EOS, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
 from regard.devices import to_device
@@ -26,7 +27,6 @@ from regard.tasks.language.task_options import Sampling
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.by_length import by_input_length
 from regard.tasks.shared.losses import balance_loss, next_token_loss
-from regard.tasks.shared.shared_batches import map_batches
 from regard.tasks.shared.splits import Splits, require_corpus
 from regard.tasks.shared.vector_inputs import (
     check_input,

@@ -15,6 +15,7 @@ from regard.data import DataReport, Labels, Source, Summary, Tagged, read_tagged
 from regard.data.batches import ordered_batches, pad, pad_vectors, shuffled_batches
 from regard.data.corpus import CHUNK, Corpus
 from regard.data.plausibility import check_tags
+from regard.data.shared_batches import map_batches
 from regard.data.tags import marks_spans, parse_tag, tag_scheme, to_bio
 from regard.data.tokenizers.tokenizer import UNK, Encoded, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
@@ -40,7 +41,6 @@ from regard.tasks.shared.pretrained.pretrained_encoder import (
     load_pretrained,
 )
 from regard.tasks.shared.pretrained.pretrained_options import check_pretrained
-from regard.tasks.shared.shared_batches import map_batches
 from regard.tasks.shared.splits import Splits, join_notes, make_splits, require_corpus
 from regard.tasks.shared.vector_inputs import (
     CHUNK_ROWS,

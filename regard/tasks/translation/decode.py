@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import ordered_batches, pad
+from regard.data.shared_batches import map_batches
 from regard.data.tokenizers.tokenizer import BOS, EOS, NEVER_GENERATED, UNK, Tokenizer
 from regard.data.tokenizers.words import token_to_word
 from regard.devices import to_device
@@ -34,7 +35,6 @@ from regard.search import (
     text_generator,
 )
 from regard.tasks.prediction import Prediction
-from regard.tasks.shared.shared_batches import map_batches
 from regard.tasks.shared.trace_sides import decode_with_spans, word_spans
 from regard.tasks.translation.task_options import Decoding
 

@@ -17,16 +17,6 @@ R = TypeVar("R")
 
 
 @runtime_checkable
-class SharesValidation(Protocol):
-    """A task whose `validate` computes its batches with `map_batches`: every process calls it."""
-
-    @property
-    def shares_validation(self) -> bool:
-        """Whether it does."""
-        ...
-
-
-@runtime_checkable
 class Share(Protocol):
     """This process among those that share."""
 
