@@ -37,6 +37,7 @@ SLOW = (
     "docs/test_guide_code.py",
     "docs/test_homework.py",
     "docs/test_notebooks.py",
+    "docs/test_readme.py",
     "experiments/test_every_experiment.py",
     "experiments/test_trained.py",
     "inference",

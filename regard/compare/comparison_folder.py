@@ -65,7 +65,7 @@ class ComparisonFolder:
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Keep other processes from working on the same comparison."""
-        if not self.plan.exists():
+        if not self.plan.exists() and not self._is_barely_begun():
             refuse_used_folder(self.path)
         make_folder(self.path / "cells")
         with open_to_append(self.path / ".lock") as file:
@@ -76,6 +76,15 @@ class ComparisonFolder:
                     f"{self.path}: another process is working on this comparison"
                 ) from None
             yield
+
+    def _is_barely_begun(self) -> bool:
+        """Whether a comparison ended here before it could write its plan."""
+        if not (self.path / ".lock").is_file():
+            return False
+        return all(
+            path.name == ".lock" or (path.name == "cells" and not any(path.iterdir()))
+            for path in self.path.iterdir()
+        )
 
     def begin(self, plan: Mapping[str, Any]) -> bool:
         """Write the plan of a new comparison, or check that the folder has the same one.

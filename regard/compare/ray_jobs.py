@@ -23,6 +23,7 @@ def run_on_ray(
 ) -> None:
     """Train all cells on a Ray cluster; without an address, on a Ray of this machine."""
     ray = import_ray()
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use otherwise
     try:
         ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
     except Exception as error:

@@ -1,11 +1,14 @@
 """A comparison from its data to its reports; it resumes, and a failure does not end it."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from threading import Thread
 from xml.etree import ElementTree
 
 import numpy as np
@@ -230,16 +233,55 @@ def test_killed_and_resumed(tmp_path, data, capsys):
     assert "items_per_second" in (tmp_path / "c/report.json").read_text()
 
 
-def test_on_ray_the_numbers_are_the_same(tmp_path, data):
+def kill_one_ray_worker(folder, killed):
+    """Kill the first Ray worker that trains a cell of this folder: the parent of its process."""
+    deadline = time.monotonic() + 300
+    while not killed and time.monotonic() < deadline:
+        time.sleep(0.05)
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                if b"regard.compare.cell_worker" in words and os.fsencode(folder) in words:
+                    status = (process / "stat").read_text()
+                    parent = int(status.rpartition(")")[2].split()[1])
+                    if b"ray::" in Path(f"/proc/{parent}/cmdline").read_bytes():
+                        os.kill(parent, signal.SIGKILL)
+                        killed.append(parent)
+                        return
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_on_ray_the_numbers_are_the_same_though_a_worker_is_killed(tmp_path, data, monkeypatch):
     pytest.importorskip("ray", reason="needs regard[ray]")
+    monkeypatch.setenv("RAY_worker_register_timeout_seconds", "600")  # of a busy machine
     arguments = {"data": data, "vary": {"pooling": ["sum", "mean"]}, **OPTIONS}
     here = regard.compare("classify", **arguments, out=tmp_path / "a", run_cells=InThisProcess())
+    killed = list[int]()
+    killer = Thread(target=kill_one_ray_worker, args=(tmp_path / "b", killed), daemon=True)
+    killer.start()
     there = regard.compare("classify", **arguments, out=tmp_path / "b", on="ray")
-    values = [
-        {one.label: (one.estimate.value, one.parameters) for one in found.systems}
+    assert len(killed) == 1
+    assert not there.failed
+    tables = [
+        [
+            {name: row[name] for name in ("system", "accuracy", "low", "high", "parameters")}
+            for row in found.table
+        ]
         for found in (here, there)
     ]
-    assert values[0] == values[1]
+    assert tables[0] == tables[1]
+
+
+def test_the_cluster_file_is_valid():
+    util = pytest.importorskip("ray.autoscaler._private.util", reason="needs regard[ray]")
+    yaml = pytest.importorskip("yaml")
+    docs = Path(__file__).parents[2] / "docs"
+    text = (docs / "cluster.yaml").read_text("utf-8")
+    assert text.partition("\n")[2] in (docs / "cluster.md").read_text("utf-8")
+    config = util.prepare_config(yaml.safe_load(text))
+    util.validate_config(config)
+    assert config["max_workers"] == 2
+    assert any("--disable-usage-stats" in line for line in config["head_start_ray_commands"])
 
 
 def test_ray_must_be_installed(tmp_path, data, monkeypatch):
