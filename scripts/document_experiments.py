@@ -3,7 +3,9 @@
     regard experiment all --out FOLDER
     python scripts/document_experiments.py FOLDER
 
-Everything between the comments `<!-- results -->` and `<!-- end results -->` is replaced.
+Everything between the comments `<!-- results -->` and `<!-- end results -->` is replaced, except
+rows of experiments that the folder has no result of. Minutes are processor time: experiments use
+one thread, and the clock of a machine that does other things says little.
 """
 
 import argparse
@@ -17,6 +19,7 @@ from regard.show.report_page import Table, markdown_table
 
 PAGE = Path(__file__).parents[1] / "docs/experiments.md"
 SECTION = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- end results -->\n)", re.DOTALL)
+COMMAND = re.compile(r"`regard experiment ([\w-]+)(?: --size \w+)?`")
 SHOWN = 6
 """Numbers per experiment; all of them are in its result.json."""
 
@@ -35,23 +38,36 @@ def describe_number(name: str, number: dict[str, Any]) -> str:
     return f"{name}: {number['mean']:.3g}{ends}"
 
 
-def results_table(results: list[dict[str, Any]]) -> str:
-    """One row per experiment."""
-    rows = []
+def describe_minutes(seconds: float) -> str:
+    """Minutes with one digit; of a moment that it is one."""
+    return "< 0.1" if seconds < 6 else f"{seconds / 60:.1f}"
+
+
+def kept_rows(section: str) -> dict[str, list[str]]:
+    """The rows of a table that was written before, by the name of the experiment."""
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if COMMAND.search(line)]
+    return {COMMAND.findall(row[-1])[-1]: row for row in rows}
+
+
+def results_table(results: list[dict[str, Any]], before: dict[str, list[str]]) -> str:
+    """One row per experiment; those without a result stay as they were before."""
+    from regard.experiments import EXPERIMENTS
+
+    made = dict(before)
     for one in results:
         numbers = [describe_number(*item) for item in list(one["numbers"].items())[:SHOWN]]
         size = "" if one["size"] == "default" else f" --size {one['size']}"
-        rows.append(
-            [
-                f"{one['claim']} ({one['source']})",
-                f"{one['summary']}<br>{'<br>'.join(numbers)}",
-                "**held**" if one["held"] else "**did not hold**",
-                f"{one['seconds'] / 60:.1f}",
-                f"`regard experiment {one['name']}{size}`",
-            ]
-        )
+        made[one["name"]] = [
+            f"{one['claim']} ({one['source']})",
+            f"{one['summary']}<br>{'<br>'.join(numbers)}",
+            "**held**" if one["held"] else "**did not hold**",
+            describe_minutes(one["processor_seconds"]),
+            f"`regard experiment {one['name']}{size}`",
+        ]
+    rows = [made[name] for name in EXPERIMENTS if name in made]
     heads = ["claim", "result, with 95 % intervals over seeds", "held?", "minutes", "command"]
-    return markdown_table(Table(heads, rows))
+    head, _, *body = markdown_table(Table(heads, rows)).splitlines()
+    return "\n".join([head, "| --- | --- | --- | ---: | --- |", *body])
 
 
 def main() -> int:
@@ -60,7 +76,9 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="a folder of `regard experiment`")
     results = read_results(parser.parse_args().folder)
     text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(SECTION.sub(lambda _: f"\n{results_table(results)}\n\n", text), "utf-8")
+    before = kept_rows("".join(SECTION.findall(text)))
+    table = results_table(results, before)
+    PAGE.write_text(SECTION.sub(lambda _: f"\n{table}\n\n", text), "utf-8")
     print(f"{len(results)} experiments, {sum(one['held'] for one in results)} claims held")
     return 0
 

@@ -254,6 +254,7 @@ def kill_one_ray_worker(folder, killed):
 def test_on_ray_the_numbers_are_the_same_though_a_worker_is_killed(tmp_path, data, monkeypatch):
     pytest.importorskip("ray", reason="needs regard[ray]")
     monkeypatch.setenv("RAY_worker_register_timeout_seconds", "600")  # of a busy machine
+    monkeypatch.setenv("RAY_worker_niceness", "0")
     arguments = {"data": data, "vary": {"pooling": ["sum", "mean"]}, **OPTIONS}
     here = regard.compare("classify", **arguments, out=tmp_path / "a", run_cells=InThisProcess())
     killed = list[int]()

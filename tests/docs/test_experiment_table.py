@@ -12,11 +12,18 @@ def test_a_row_per_result(tmp_path):
     number = {"mean": 0.5, "low": 0.4, "high": 0.61, "n": 3}
     one = {"mean": 2.0, "low": None, "high": None, "n": 1}
     result = {"name": "sinks", "claim": "It is so.", "source": "nobody", "size": "large"}
-    result |= {"seconds": 90.0, "held": False, "summary": "it was not.", "numbers": {"x": number}}
+    result |= {
+        "processor_seconds": 90.0,
+        "held": False,
+        "summary": "it was not.",
+        "numbers": {"x": number},
+    }
     (tmp_path / "sinks").mkdir()
     (tmp_path / "sinks/result.json").write_text(json.dumps(result), "utf-8")
-    table = script["results_table"](script["read_results"](tmp_path))
-    row = table.splitlines()[2]
+    before = script["kept_rows"]("| a claim | old | **held** | 2.0 | `regard experiment heads` |")
+    table = script["results_table"](script["read_results"](tmp_path), before)
+    kept, row = table.splitlines()[2:]
+    assert kept == "| a claim | old | **held** | 2.0 | `regard experiment heads` |"
     assert "It is so. (nobody) | it was not.<br>x: 0.5 [0.4, 0.61] | **did not hold** | 1.5" in row
     assert "`regard experiment sinks --size large`" in row
     assert script["describe_number"]("y", one) == "y: 2"

@@ -125,19 +125,16 @@ def run(setting: Setting) -> Finding:
         numbers[f"largest update, {how}"] = over_seeds(steps)
     axes = Axis("distance in words"), Axis("norm", log=True)
     means = {name: over_seeds(values).mean for name, values in ratios.items()}
+    updates = [f"{m.mean:.2g} {n.split(', ')[1]}" for n, m in numbers.items() if "update" in n]
     summary = (
         f"over {length} words the gradient changes by 10^{means['Elman']:.1f} in an Elman network, "
         f"10^{means['LSTM']:.1f} in an LSTM, 10^{means['LSTM + attention']:.1f} in an LSTM with "
         f"attention and 10^{means['transformer']:.1f} in a transformer; with recurrent weights "
-        f"{LARGE_WEIGHTS:g} times as large it changes by 10^{over_seeds(exploding).mean:.1f}; "
-        + " and ".join(f"{n} is {m.mean:.2g}" for n, m in numbers.items() if "update" in n)
+        f"{LARGE_WEIGHTS:g} times as large it changes by 10^{over_seeds(exploding).mean:.1f}, and "
+        f"the largest update has the norm {' and '.join(updates)}."
     )
-    return Finding(
-        judge(ratios),
-        f"{summary}.",
-        numbers,
-        {"gradients": line_chart("Gradient by distance", series, *axes)},
-    )
+    picture = line_chart("Gradient by distance", series, *axes)
+    return Finding(judge(ratios), summary, numbers, {"gradients": picture})
 
 
 EXPERIMENT = Experiment(
