@@ -81,7 +81,11 @@ def test_mask_normalizer_and_temperature_change_the_steps(app):
     assert page.get_by_text("masked").count() == 0
 
 
-@pytest.mark.parametrize("model", ["pairs", "stack", "prose", "views", "names"])
+PROJECTED = {"pairs": 2, "stack": 3, "prose": 0, "views": 2, "names": 3}
+"""How many matrices the attention of each model has: a score's, a head's, or none."""
+
+
+@pytest.mark.parametrize("model", PROJECTED)
 def test_steps_with_the_numbers_of_a_model(app, ask_trace, model):
     window = app().open("steps", model=model, text=TEXT, step="4", row="0", shape="table")
     page = window.page
@@ -98,6 +102,16 @@ def test_steps_with_the_numbers_of_a_model(app, ask_trace, model):
     cells = page.locator(".rg-table tbody tr td:nth-child(6)").all_inner_texts()
     weights = [float(cell.replace("−", "-")) for cell in cells]
     np.testing.assert_allclose(weights, look["weights"][0][: len(weights)], atol=6e-4)
+    page.goto(f"{window.url}/steps?model={model}&text={TEXT}&row=0")
+    first = window.ready().status()
+    pictures = page.locator(".rg-projections figure")
+    assert pictures.count() == PROJECTED[model]
+    assert first.startswith("Step 1, project." if PROJECTED[model] else "Step 1, score.")
+    if PROJECTED[model]:
+        # the bias, the largest products and the rest make a number of the query
+        total = page.locator(".rg-sum").inner_text().split("= ")[-1]
+        query = page.locator(".rg-query .rg-vector").last.get_attribute("aria-label")
+        assert total in query.split(": ")[1].removesuffix("…").split(", ")
 
 
 def test_any_sentence_without_a_model(app):

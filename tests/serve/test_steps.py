@@ -72,8 +72,28 @@ def test_rows_of_a_model_have_the_weights_of_its_trace(ask, task):
             )
             output = np.array(steps["weights"]) @ np.array(steps["values"])
             np.testing.assert_allclose(steps["output"], output, atol=1e-4)
+            check_projected(steps)
             if task != "language" or row:  # the first word may be fully masked
                 np.testing.assert_allclose(steps["scores"], by_hand(steps)[0], atol=1e-4)
+
+
+def check_projected(steps):
+    """Query, keys and values are x W + b of what the response says they were made of."""
+    made = steps["projected"]
+    assert (made is None) == (steps["score"] == "dot")
+    if made is None:
+        return
+    sides = [("query", [made["query_input"]], [steps["query"]])]
+    sides += [("key", made["key_inputs"], steps["keys"])]
+    sides += [("value", made["key_inputs"], steps["values"])]
+    for name, inputs, outputs in sides:
+        projected = np.array(inputs)
+        if made[name] is not None:
+            projected = projected @ np.array(made[name]["weight"])
+            projected = projected + np.array(made[name]["bias"] or 0.0)
+        if name != "value" and made["rotated"]:  # a rotation keeps lengths
+            projected, outputs = (np.linalg.norm(part, axis=-1) for part in (projected, outputs))
+        np.testing.assert_allclose(outputs, projected, atol=2e-4)
 
 
 def test_a_row_that_does_not_exist_is_a_problem(ask):

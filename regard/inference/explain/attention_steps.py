@@ -24,6 +24,12 @@ from regard.attention import normalizers, scores, steps
 from regard.attention.arguments import share_heads
 from regard.attention.worked_attention import Choices, worked_attention
 from regard.attention.worked_example import Example, early_bird
+from regard.inference.explain.attention_projections import (
+    Projections,
+    Written,
+    head_projections,
+    score_projections,
+)
 from regard.inference.explain.hooks import share_weights
 from regard.inference.run import Run
 from regard.layers import MemoryAttention, MultiHead, Pooling
@@ -59,6 +65,8 @@ class Stages(NamedTuple):
     output: Float[Tensor, "v"]
     temperature: float = 1.0
     """What scores are divided by before they are normalized."""
+    projections: Projections | None = None
+    """How a model's query, keys and values came about, where it projects them."""
 
 
 @torch.no_grad()
@@ -160,8 +168,12 @@ class _Witness:
     """Rows of the look that this module has computed, in any call."""
     stages: Stages | None = None
     query_and_key: tuple[Tensor, Tensor] | None = None
-    """Of the current call, as is `values`."""
+    """Of the current call, as are `values` and `query_input`."""
     values: Tensor | None = None
+    query_input: Tensor | None = None
+    """What a multi-head attention projects to its queries."""
+    written: list[Written] = field(default_factory=list)
+    """What it has projected to keys and values in all calls so far."""
     score: scores.Score = scores.scaled_dot
     """The score and normalizer of the module before it was observed."""
     normalize: normalizers.Normalizer = normalizers.softmax
@@ -212,6 +224,23 @@ class _Witness:
             score=self.score,
             normalize=self.normalize,
         )
+        projections = self._projections(select, member, position)
+        self.stages = self.stages._replace(projections=projections)
+
+    def _projections(
+        self, select: Callable[[Tensor], Tensor], member: Sequence[int], position: int
+    ) -> Projections | None:
+        """How the query and the keys that were compared came about."""
+        assert self.query_and_key is not None
+        assert self.values is not None
+        if not isinstance(self.module, MultiHead):
+            query, key = self.query_and_key
+            return score_projections(self.score, select(query)[position], select(key))
+        if self.query_input is None or not self.written:
+            return None
+        query_input, values = self.query_input[tuple(member)][position], select(self.values)
+        head = self.head or 0
+        return head_projections(self.module, self.score, head, query_input, values, self.written)
 
 
 class _RecordingScore(nn.Module):
@@ -261,13 +290,22 @@ def _record_values(witness: _Witness) -> None:
         )
         return
     # not every call of a multi-head attention is a forward: decoding calls `read` with a cache
-    read, group = module.read, module.heads // module.key_heads
+    read, remember = module.read, module.remember
+    group = module.heads // module.key_heads
 
     def read_and_record(query: Tensor, cache: Any, *more: Any, **named: Any) -> Any:
-        witness.values = share_heads(cache.value, group)
+        witness.values, witness.query_input = share_heads(cache.value, group), query
         return read(query, cache, *more, **named)
 
-    module.read = read_and_record  # type: ignore[method-assign]
+    def remember_and_record(key: Tensor, value: Tensor | None = None, cache: Any = None) -> Any:
+        cache = remember(key, value, cache)
+        if value is None or value is key:  # otherwise keys and values have inputs of their own
+            new = cache.value[..., -key.shape[-2] :, :].transpose(-2, -3)
+            inputs = key.reshape(-1, key.shape[-1])
+            witness.written.append(Written(inputs, new.reshape(-1, *new.shape[-2:])))
+        return cache
+
+    module.read, module.remember = read_and_record, remember_and_record
 
 
 def _values(module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> Tensor | None:

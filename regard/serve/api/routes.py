@@ -340,7 +340,7 @@ ROUTES = (
     Route(
         "POST", "/v1/models/{id}/steps",
         "One row of an attention map, step by step: scores, mask, weights, output", model_steps,
-        lambda state, model: steps.STEPS, body=lambda state, model: steps.request_schema(),
+        lambda state, model: steps.MODEL_STEPS, body=lambda state, model: steps.request_schema(),
         per_model=True, problems=(409, 429, 504),
     ),
     Route(

@@ -12,6 +12,7 @@ from regard.attention import worked_attention
 from regard.attention.worked_attention import Choices
 from regard.attention.worked_example import Example, early_bird, made_up
 from regard.errors import RegardError
+from regard.inference.explain.attention_projections import Projection, Projections
 from regard.inference.explain.attention_steps import EXAMPLES, Stages, example, run_stages
 from regard.serve.api.traces import MAX_ATTRIBUTED_CHARACTERS
 from regard.serve.http.problems import Problem
@@ -30,28 +31,46 @@ DIGITS = 6
 MAX_WORDS = 60
 """Words of a text whose whole matrices are computed."""
 NUMBERS = array({"type": "number"})
-STEPS: Schema = record(
-    {
-        "score": text(),
-        "query_token": text(),
-        "key_tokens": array(text()),
-        "row": {"type": "integer"},
-        "query": NUMBERS,
-        "keys": array(NUMBERS),
-        "outer": nullable(NUMBERS),
-        "products": nullable(NUMBERS),
-        "scale": {"type": ["number", "null"]},
-        "scores": NUMBERS,
-        "biased": NUMBERS,
-        "allowed": array({"type": "boolean"}),
-        "normalize": text(),
-        "weights": NUMBERS,
-        "values": array(NUMBERS),
-        "output": NUMBERS,
-        "temperature": {"type": "number"},
+STEP_FIELDS: dict[str, Schema] = {
+    "score": text(),
+    "query_token": text(),
+    "key_tokens": array(text()),
+    "row": {"type": "integer"},
+    "query": NUMBERS,
+    "keys": array(NUMBERS),
+    "outer": nullable(NUMBERS),
+    "products": nullable(NUMBERS),
+    "scale": {"type": ["number", "null"]},
+    "scores": NUMBERS,
+    "biased": NUMBERS,
+    "allowed": array({"type": "boolean"}),
+    "normalize": text(),
+    "weights": NUMBERS,
+    "values": array(NUMBERS),
+    "output": NUMBERS,
+    "temperature": {"type": "number"},
+}
+STEPS: Schema = record(STEP_FIELDS)
+PROJECTIONS = record({name: array(NUMBERS) for name in ("query", "key", "value")})
+PROJECTION = record({"weight": nullable(array(NUMBERS)), "bias": nullable(NUMBERS)})
+MODEL_STEPS: Schema = record(
+    STEP_FIELDS
+    | {
+        "projected": nullable(
+            record(
+                {
+                    "query_input": NUMBERS,
+                    "key_inputs": array(NUMBERS),
+                    "rotated": {"type": "boolean"},
+                }
+                | {name: nullable(PROJECTION) for name in ("query", "key", "value")}
+            )
+        )
     }
 )
-PROJECTIONS = record({name: array(NUMBERS) for name in ("query", "key", "value")})
+"""The steps of a model begin with the vectors x that its projections make q, k and v of."""
+MAX_PROJECTED = 2**15
+"""Numbers of a projection; larger ones are named without their numbers."""
 EXAMPLE: Schema = record(
     {
         "words": array(text()),
@@ -207,7 +226,31 @@ def model_steps(model: ServedModel, body: dict[str, Any]) -> dict[str, Any]:
     except (ValueError, IndexError, RegardError) as error:
         raise Problem(422, f"the steps of this row cannot be computed: {error}") from error
     keys = look.keys[: len(stages.weights)]
-    return _steps_record(_without_padding(stages, len(keys)), look.queries[row], keys, row)
+    steps = _steps_record(_without_padding(stages, len(keys)), look.queries[row], keys, row)
+    return steps | {"projected": _projected_record(stages.projections, len(keys))}
+
+
+def _projected_record(made: Projections | None, keys: int) -> dict[str, Any] | None:
+    """How query, keys and values came about; None where the model does not project them."""
+    if made is None:
+        return None
+
+    def plain(projection: Projection | None) -> dict[str, Any] | None:
+        if projection is None:
+            return None
+        weight, bias = projection
+        small = weight.numel() <= MAX_PROJECTED
+        return {
+            "weight": _numbers(weight) if small else None,
+            "bias": None if bias is None else _numbers(bias),
+        }
+
+    return {
+        "query_input": _numbers(made.query_input),
+        "key_inputs": _numbers(made.key_inputs[:keys]),
+        "rotated": made.rotated,
+        **{name: plain(getattr(made, name)) for name in ("query", "key", "value")},
+    }
 
 
 def query_words(model: ServedModel) -> dict[str, Any]:
@@ -243,6 +286,7 @@ def _steps_record(stages: Stages, query: str, keys: Any, row: int) -> dict[str, 
     stage_values = {
         name: _numbers(part) if isinstance(part, Tensor) else part
         for name, part in stages._asdict().items()
+        if name != "projections"
     }
     return {"query_token": query, "key_tokens": list(keys), "row": row, **stage_values}
 

@@ -2,7 +2,7 @@
 
 import { palette } from "/page/colours.js";
 import { make } from "/page/elements.js";
-import { formatWeight } from "/page/token-text.js";
+import { displayText, formatWeight } from "/page/token-text.js";
 import { describeChoice } from "./attention-choices.js";
 
 /**
@@ -11,8 +11,14 @@ import { describeChoice } from "./attention-choices.js";
  *   biased: number[], allowed: boolean[], normalize: string, weights: number[], values: number[][],
  *   output: number[], temperature: number}} Stages
  */
-/** Word vectors, and the matrices that make queries, keys and values of them. @typedef {{vectors: number[][], projections: Record<"query" | "key" | "value", number[][]>}} Projected */
+/** @typedef {{weight: number[][] | null, bias: number[] | null}} Projection x → x W + b; a weight of null is too large to be sent */
+/**
+ * The vectors x of the query and the keys, and how queries, keys and values are made of them: null where they are x itself.
+ * @typedef {{query_input: number[], key_inputs: number[][], rotated: boolean} & Record<"query" | "key" | "value", Projection | null>} Projected
+ */
+/** @typedef {"query" | "key" | "value"} Kind */
 
+const NAMES = /** @type {[Kind, string, string][]} */ ([["query", "q", "W_Q"], ["key", "k", "W_K"], ["value", "v", "W_V"]]);
 export const FEW = 6;
 
 /** @param {Stages} stages @returns {[name: string, formula: string, words: string][]} */
@@ -73,27 +79,81 @@ export function vector(values, largest, label, share) {
   return node;
 }
 
-/** @param {Stages} stages @returns {[name: string, formula: string, words: string]} what happens before the first score */
-export function describeProjection(stages) {
-  if (stages.score === "bilinear") return ["Project", "q = k = x,  v = x W_V", "A bilinear score compares the word vectors x themselves. Only values are projected."];
-  return ["Project", "q = x W_Q,  k = x W_K,  v = x W_V", "Three matrices make of each word vector x what the word looks for, what it offers, and what it passes on."];
+/**
+ * @param {{vectors: number[][], projections: Record<Kind, number[][]>}} reply of the server, for a sentence without a model
+ * @param {Stages} stages @returns {Projected}
+ */
+export function projectedExample({ vectors, projections }, { row, score }) {
+  const of = (/** @type {number[][]} */ weight) => ({ weight, bias: null });
+  const { query, key, value } = projections;
+  const joined = query.map((line) => key.map((other) => line.reduce((sum, part, i) => sum + part * other[i], 0)));
+  const bilinear = score === "bilinear"; // compares the vectors themselves, with W = W_Q W_Kᵀ
+  return { query_input: vectors[row], key_inputs: vectors, rotated: false, query: of(bilinear ? joined : query), key: bilinear ? null : of(key), value: of(value) };
 }
 
-/** @param {Projected} projected @returns {HTMLElement} the three matrices */
-export function projectionMatrices({ projections }) {
-  const largest = Math.max(1e-9, ...Object.values(projections).flat(2).map(Math.abs));
-  return make("div", { className: "rg-projections" }, .../** @type {["query" | "key" | "value", string][]} */ ([["query", "W_Q"], ["key", "W_K"], ["value", "W_V"]]).map(([kind, name]) =>
-    make("figure", {}, make("figcaption", { textContent: `${name}: x → ${kind}` }), make("div", { className: "rg-projection" },
-      ...projections[kind][0].map((_, column) => vector(projections[kind].map((line) => line[column]), largest, `${name}, column ${column + 1}`, 1))))));
+/** @param {Projected} projected @param {Stages} stages @returns {boolean} whether the query's vector is that of one of the keys */
+export function sameVectors({ query_input, key_inputs }, { row }) {
+  const own = key_inputs[row];
+  return own !== undefined && own.length === query_input.length && own.every((value, i) => Math.abs(value - query_input[i]) < 1e-5);
+}
+
+/** @param {Stages} stages @param {Projected} projected @returns {[name: string, formula: string, words: string]} what happens before the first score */
+export function describeProjection(stages, projected) {
+  const formula = NAMES.map(([kind, letter, matrix]) => `${letter} = x${projected[kind] ? ` ${kind === "query" && !projected.key ? "W" : matrix}${projected[kind].bias ? " + b" : ""}` : ""}`).join(",  ");
+  const made = NAMES.filter(([kind]) => projected[kind]).map(([, letter]) => letter);
+  const words = stages.score === "bilinear"
+    ? "The matrix W of the bilinear score turns the query. The keys are the vectors x themselves."
+    : made.length === 3 ? "Three matrices make of each vector x what it looks for, what it offers, and what it passes on."
+      : made.join() === "q,k" ? "Two matrices of the score make the query and the keys of the vectors x. The values are the vectors themselves."
+        : `Of the vectors x, ${made.join(" and ")} are projected by a matrix; the others are x itself.`;
+  return ["Project", formula, `${words}${projected.rotated ? " Queries and keys are then rotated by their position." : ""}`];
+}
+
+/** @param {Projected} projected @returns {HTMLElement} the matrices */
+export function projectionMatrices(projected) {
+  const made = NAMES.flatMap(([kind, , name]) => (projected[kind] ? [/** @type {const} */ ([kind, name, projected[kind].weight])] : []));
+  const largest = made.reduce((most, [, , weight]) => Math.max(most, ...(weight ?? []).map((row) => Math.max(...row.map(Math.abs)))), 1e-9);
+  return make("div", { className: "rg-projections" }, ...made.map(([kind, name, weight]) => make("figure", {},
+    make("figcaption", { textContent: `${name}: x → ${kind}${weight && !isSmall(weight) ? `, ${weight.length} × ${weight[0].length}` : ""}` }),
+    weight === null ? make("p", { className: "hint", textContent: "too large to show here" })
+      : isSmall(weight) ? make("div", { className: "rg-projection" }, ...weight[0].map((_, column) => vector(weight.map((line) => line[column]), largest, `${name}, column ${column + 1}`, 1)))
+        : matrixImage(weight, largest, `${name}: ${weight.length} rows, ${weight[0].length} columns, between ${formatNumber(-largest)} and ${formatNumber(largest)}`))));
+}
+
+/** @param {number[][]} weight */
+function isSmall(weight) { return weight.length <= FEW && weight[0].length <= FEW; }
+
+/** @param {number[][]} weight @param {number} largest @param {string} label @returns {HTMLCanvasElement} one pixel per number */
+function matrixImage(weight, largest, label) {
+  const [tall, wide] = [weight.length, weight[0].length];
+  const canvas = make("canvas", { className: "rg-projection-image", width: wide, height: tall, role: "img", "aria-label": label });
+  canvas.style.aspectRatio = `${wide} / ${tall}`;
+  const context = canvas.getContext("2d");
+  const palettes = [palette(false), palette(true)];
+  weight.forEach((row, y) => row.forEach((value, x) => {
+    if (!context) return;
+    context.fillStyle = palettes[Number(value < 0)].css[Math.min(255, Math.round((255 * Math.abs(value)) / largest))];
+    context.fillRect(x, y, 1, 1);
+  }));
+  return canvas;
 }
 
 /**
- * @param {Projected} projected @param {number} row
- * @returns {string} how the largest feature of a query comes about
+ * @param {Projected} projected @param {Stages} stages
+ * @returns {string} how the largest feature of the query, or of a key where the query is not projected, comes about
  */
-export function projectionSum({ vectors, projections }, row) {
-  const x = vectors[row];
-  const features = projections.query[0].map((_, j) => x.reduce((sum, value, i) => sum + value * projections.query[i][j], 0));
+export function projectionSum(projected, stages) {
+  const kind = projected.query?.weight ? "query" : projected.key?.weight ? "key" : null;
+  if (!kind) return "";
+  const x = kind === "query" ? projected.query_input : projected.key_inputs[0];
+  const { weight, bias } = /** @type {{weight: number[][], bias: number[] | null}} */ (projected[kind]);
+  const features = weight[0].map((_, j) => x.reduce((sum, value, i) => sum + value * weight[i][j], bias?.[j] ?? 0));
   const most = features.reduce((best, value, j) => (Math.abs(value) > Math.abs(features[best]) ? j : best), 0);
-  return `q${"₁₂₃₄"[most] ?? ""} = ${x.map((value, i) => `${formatNumber(value)}·${formatNumber(projections.query[i][most])}`).join(" + ")} = ${formatNumber(features[most])}`;
+  const terms = x.map((value, i) => `${formatNumber(value)}·${formatNumber(weight[i][most])}`);
+  const order = x.map((value, i) => [Math.abs(value * weight[i][most]), i]).sort(([one], [other]) => other - one).map(([, i]) => i);
+  const shown = terms.length <= FEW ? terms : [...order.slice(0, 3).map((i) => terms[i]), `… ${terms.length - 3} more`];
+  if (bias) shown.push(`b ${formatNumber(bias[most])}`);
+  const place = [...String(most + 1)].map((digit) => "₀₁₂₃₄₅₆₇₈₉"[Number(digit)]).join("");
+  const word = kind === "key" ? `‘${displayText(stages.key_tokens[0], 20)}’: ` : "";
+  return `${word}${kind === "query" ? "q" : "k"}${place} = ${shown.join(" + ")} = ${formatNumber(features[most])}`;
 }

@@ -10,7 +10,7 @@ import { selectLooks, indexFromState } from "../look-selection.js";
 import { stagesPicture } from "../export-pictures.js";
 import { sheetMenu } from "../export.js";
 import { makeTableToggle } from "../drawing-options.js";
-import { describeProjection, describeSteps, FEW, formatNumber, projectionMatrices, projectionSum, scaling, vector, weightBar } from "../steps-parts.js";
+import { describeProjection, describeSteps, FEW, formatNumber, projectedExample, projectionMatrices, projectionSum, sameVectors, scaling, vector, weightBar } from "../steps-parts.js";
 import "./stylesheet.js";
 
 /** @typedef {import("../app.js").Context} Context */
@@ -149,8 +149,8 @@ class StepsScreen extends HTMLElement {
     const key = JSON.stringify([text, choices, chosen]);
     let found = this.#known.get(key);
     if (!found) {
-      const { steps, vectors, projections } = /** @type {{steps: Stages[]} & Projected} */ (await context.busy(context.api.json("/v1/steps", { text, row: chosen, ...choices })));
-      found = { stages: steps[0], projected: { vectors, projections } };
+      const reply = await context.busy(context.api.json("/v1/steps", { text, row: chosen, ...choices }));
+      found = { stages: /** @type {Stages} */ (reply.steps[0]), projected: projectedExample(reply, reply.steps[0]) };
       this.#known.set(key, found);
     }
     return { ...found, words, chosen };
@@ -182,7 +182,8 @@ class StepsScreen extends HTMLElement {
     const key = JSON.stringify([model.id, body]);
     let known = this.#known.get(key);
     if (!known) {
-      known = { stages: /** @type {Stages} */ (await context.busy(context.api.json(`/v1/models/${encodeURIComponent(model.id)}/steps`, body))), projected: null };
+      const stages = /** @type {Stages & {projected: Projected | null}} */ (await context.busy(context.api.json(`/v1/models/${encodeURIComponent(model.id)}/steps`, body)));
+      known = { stages, projected: stages.projected };
       this.#known.set(key, known);
     }
     return { ...known, words, chosen };
@@ -196,7 +197,7 @@ class StepsScreen extends HTMLElement {
     const active = document.activeElement instanceof HTMLElement && this.#choices.bar.contains(document.activeElement) ? document.activeElement : null;
     const focus = this.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.keep : undefined;
     const projected = this.#projected;
-    const descriptions = [...(projected ? [describeProjection(stages)] : []), ...describeSteps(stages)];
+    const descriptions = [...(projected ? [describeProjection(stages, projected)] : []), ...describeSteps(stages)];
     const stage = projected ? step - 1 : step;
     const table = context.state.shape === "table";
     this.#shape?.show();
@@ -248,7 +249,9 @@ class StepsScreen extends HTMLElement {
     const { context } = this;
     const first = stages.products ?? stages.scores;
     const chooseKey = (/** @type {number} */ i) => context.setState({ column: i });
-    const largest = Math.max(1e-9, ...(this.#projected?.vectors.flat() ?? []), ...stages.query.map(Math.abs), ...stages.keys.flat().map(Math.abs));
+    const made = this.#projected;
+    const own = made !== null && !sameVectors(made, stages);
+    const largest = Math.max(1e-9, ...(made?.key_inputs.flat().map(Math.abs) ?? []), ...(own ? made.query_input.map(Math.abs) : []), ...stages.query.map(Math.abs), ...stages.keys.flat().map(Math.abs));
     const widest = Math.max(1e-9, ...stages.values.flat().map(Math.abs), ...stages.output.map(Math.abs));
     const rows = /** @type {[number, string, (i: number) => Node | string, Node | string][]} */ ([
       [1, stages.outer ? "w · tanh(q + k)" : { bilinear: "xᵀW · key", cosine: "cosine", mlp: "query · tanh(key)", location: "W query" }[stages.score] ?? "query · key", (i) => formatNumber(first[i]), ""],
@@ -281,8 +284,10 @@ class StepsScreen extends HTMLElement {
       make("caption", { className: "rg-said", textContent: "One column per key, one row per step so far" }),
       make("thead", {},
         make("tr", {}, make("td", { className: "rg-corner" }), ...stages.key_tokens.map((word, i) => make("th", { scope: "col", className: i === column ? "chosen" : "", on: { click: () => chooseKey(i) } }, make("span", { className: "rg-key-name", textContent: displayText(word, 14) }))), make("th", { scope: "col", className: "rg-total", textContent: "sum" })),
-        ...(this.#projected ? [make("tr", { className: step === 0 ? "vectors now" : "vectors" }, make("th", { scope: "row" }, make("span", { className: "rg-row-name", textContent: "word vectors x" })),
-          ...this.#projected.vectors.map((x, i) => make("td", { className: i === column ? "chosen" : "", on: { click: () => chooseKey(i) } }, vector(x, largest, `vector of ${displayText(stages.key_tokens[i])}`, 1))), make("td", { className: "rg-total" }))] : []),
+        ...(made ? [make("tr", { className: step === 0 ? "vectors now" : "vectors" }, make("th", { scope: "row" }, ...(own
+          ? [make("span", { className: "rg-query" }, make("span", { textContent: "x" }), vector(made.query_input, largest, `vector of ${displayText(stages.query_token)}`, 1), make("span", { className: "rg-row-name", textContent: "vectors x" }))]
+          : [make("span", { className: "rg-row-name", textContent: "word vectors x" })])),
+          ...stages.key_tokens.map((word, i) => make("td", { className: i === column ? "chosen" : "", on: { click: () => chooseKey(i) } }, vector(made.key_inputs[i], largest, `vector of ${displayText(word)}`, 1))), make("td", { className: "rg-total" }))] : []),
         make("tr", { className: step <= 1 ? "vectors now" : "vectors" }, make("th", { scope: "row" }, make("span", { className: "rg-query" }, make("span", { textContent: "query" }), vector(stages.query, largest, `query of ${displayText(stages.query_token)}`, 1), make("span", { className: "rg-row-name", textContent: "keys" }))),
           ...stages.key_tokens.map((word, i) => make("td", { className: i === column ? "chosen" : "", on: { click: () => chooseKey(i) } }, vector(stages.keys[i], largest, `key of ${displayText(word)}`, 1))), make("td", { className: "rg-total" }))),
       make("tbody", {}, ...body, values)));
@@ -304,7 +309,7 @@ class StepsScreen extends HTMLElement {
 
   /** @param {Stages} stages @param {number} step @param {number} column @returns {string} the arithmetic of one key */
   #sum(stages, step, column) {
-    if (step === 0) return this.#projected ? projectionSum(this.#projected, stages.row) : "";
+    if (step === 0) return this.#projected ? projectionSum(this.#projected, stages) : "";
     const word = `‘${displayText(stages.key_tokens[column], 20)}’: `;
     const { query, outer, allowed, biased, weights, scale } = stages;
     const key = stages.keys[column];
