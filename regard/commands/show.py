@@ -74,7 +74,8 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         type=positive,
         default=10,
         metavar="MB",
-        help="maximum size of a page; layers that do not fit are left out (default: 10)",
+        help="maximum size of a page; weights are rounded, and layers left out, where they do not "
+        "fit (default: 10)",
     )
     add_device(show)
     show.set_defaults(run=_show, parser=show)
@@ -96,23 +97,31 @@ def _show(chosen: argparse.Namespace) -> int:
         print(encodable(report(trace, width, _coloured(), **which)))
         return 0
     from regard.atomic_files import write_output
-    from regard.show import draw
+    from regard.show import draw, fit_page
 
-    data = draw(
-        trace,
-        kind,
-        picture=chosen.picture,
-        aggregate=chosen.aggregate,
-        word=chosen.word,
-        title=chosen.title,
-        show_title=not chosen.no_title,
-        font_size=chosen.font_size,
-        max_bytes=chosen.budget * 10**6,
-        **which,
-    )
+    notes: list[str] = []
+    if kind == "html":
+        page = fit_page(trace, chosen.budget * 10**6, chosen.title)
+        data, notes = page.text.encode("utf-8", "replace"), page.notes()
+    else:
+        data = draw(
+            trace,
+            kind,
+            picture=chosen.picture,
+            aggregate=chosen.aggregate,
+            word=chosen.word,
+            title=chosen.title,
+            show_title=not chosen.no_title,
+            font_size=chosen.font_size,
+            **which,
+        )
     path = Path(chosen.to)
     write_output(path, lambda stream: stream.write(data))
-    print(f"{path}: {len(data) / 1e6:.2f} MB" if len(data) > 10**5 else f"{path}: written")
+    size = f"{len(data) / 1e6:.2f} MB" if len(data) > 10**5 else "written"
+    print("; ".join([f"{path}: {size}", *notes]))
+    if notes:
+        more = f"--budget {2 * chosen.budget} allows a larger page"
+        print(f"regard: note: {more}", file=sys.stderr)
     return 0
 
 

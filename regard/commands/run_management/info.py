@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError, printable
+from regard.examples import shown_path
 
 NAME_WIDTH = 12
 """Width of the names of a card."""
@@ -40,7 +41,7 @@ def _info(chosen: argparse.Namespace) -> int:
             print(json.dumps(dict(rows), ensure_ascii=False))
             return 0
         width = shutil.get_terminal_size((100, 24)).columns
-        print(printable(str(runs[0].path)))
+        print(printable(shown_path(runs[0].path)))
         for name, value in rows:
             lines = textwrap.wrap(
                 printable(value), max(20, width - NAME_WIDTH), break_on_hyphens=False
@@ -52,8 +53,9 @@ def _info(chosen: argparse.Namespace) -> int:
         record = {name: [one, other] for name, one, other in changed}
         print(json.dumps(record, ensure_ascii=False))
     elif not changed:
-        print(f"{runs[0].path} and {runs[1].path} do not differ in options and metrics")
+        first, second = (shown_path(run.path) for run in runs)
+        print(f"{first} and {second} do not differ in options and metrics")
     else:
-        lines = table([("", str(runs[0].path), str(runs[1].path)), *changed], 40)
+        lines = table([("", *(shown_path(run.path) for run in runs)), *changed], 40)
         print(printable("\n".join(lines)))
     return 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError, printable
-from regard.examples import PREFIX, example_path
+from regard.examples import PREFIX, example_path, shown_path
 
 HEADINGS = ("run", "task", "data", "best metric", "written", "size", "status")
 MAX_WIDTH = 30
@@ -72,7 +72,7 @@ def _runs(chosen: argparse.Namespace) -> int:
         return 0
     rows = [
         (
-            str(run.path),
+            shown_path(run.path),
             run.task,
             run.files,
             run.metric() or "–",

@@ -128,22 +128,24 @@ export class ChartElement extends HTMLElement {
     [this.#low, this.#high] = [ends[0], ends[ends.length - 1]];
     const half = chart.places ? 0.5 : 0;
     [this.#first, this.#last] = [(across[0] ?? 0) - half, (across[across.length - 1] ?? 1) + half];
-    const counted = chart.counts ? 34 : 0;
+    const counted = chart.counts ? 46 : 0;
     const foot = height - EDGE.bottom - counted;
     const y = (/** @type {number} */ value) => foot - ((foot - EDGE.top) * (value - this.#low)) / (this.#high - this.#low || 1);
     const x = (/** @type {number} */ value) => this.#x(value);
     const right = this.#width - EDGE.right;
+    const upward = tickFormat(ends);
     /** @type {Node[]} */
     const parts = ends.flatMap((value) => [
       draw("line", { x1: EDGE.left, x2: right, y1: y(value), y2: y(value), class: "rg-chart-line" }),
-      draw("text", { x: EDGE.left - 8, y: y(value) + 4, class: "rg-chart-text", "text-anchor": "end" }, formatNumber(value)),
+      draw("text", { x: EDGE.left - 8, y: y(value) + 4, class: "rg-chart-text", "text-anchor": "end" }, upward(value)),
     ]);
     parts.push(
       draw("text", { x: 2, y: 12, class: "rg-chart-text rg-chart-axis" }, chart.up),
       draw("text", { x: (EDGE.left + right) / 2, y: height - 6, class: "rg-chart-text rg-chart-axis", "text-anchor": "middle" }, chart.axis ?? chart.across));
     const names = chart.places ? across : ticks(this.#first, this.#last, this.#width < 420 ? 3 : 6).filter((value) => value >= this.#first && value <= this.#last);
+    const along = tickFormat(names);
     for (const value of names) {
-      parts.push(draw("text", { x: x(value), y: height - 26, class: "rg-chart-text", "text-anchor": "middle" }, chart.places ? chart.places[value] : formatNumber(value)));
+      parts.push(draw("text", { x: x(value), y: height - 26, class: "rg-chart-text", "text-anchor": "middle" }, chart.places ? chart.places[value] : along(value)));
     }
     if (this.#chosen >= 0 && across[this.#chosen] !== undefined) {
       const wide = chart.places ? Math.min(120, Math.max(8, x(1) - x(0))) : 0;
@@ -197,7 +199,7 @@ export class ChartElement extends HTMLElement {
       const tall = Math.max(1, (26 * (point.n ?? 0)) / most);
       const shift = (s - (chart.series.length - 1) / 2) * 9;
       const bar = draw("rect", { x: x(point.x) + shift - 3.5, y: foot - tall, width: 7, height: tall, rx: 1.5, fill: `var(--series-${s % SERIES})`, "fill-opacity": 0.55 });
-      return chart.series.length > 1 ? [bar] : [bar, draw("text", { x: x(point.x) + 9, y: foot - 3, class: "rg-chart-text" }, `n = ${point.n ?? 0}`)];
+      return chart.series.length > 1 ? [bar] : [bar, draw("text", { x: x(point.x), y: foot - tall - 5, class: "rg-chart-text", "text-anchor": "middle" }, `n = ${point.n ?? 0}`)];
     }));
   }
 
@@ -253,6 +255,13 @@ export function formatNumber(value) {
   const size = Math.abs(value);
   if (size !== 0 && (size < 0.001 || size >= 1e5)) return value.toExponential(1).replace("-", "−");
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3).replace("-", "−");
+}
+
+/** @param {number[]} values of an axis @returns {(value: number) => string} all with the same digits behind the point, as many as tell them apart */
+export function tickFormat(values) {
+  const exact = (/** @type {number} */ digits) => values.every((value) => Math.abs(Number(value.toFixed(digits)) - value) < 1e-9 * Math.max(1, Math.abs(value)));
+  const digits = [0, 1, 2, 3, 4].find(exact);
+  return (value) => (digits === undefined || Math.abs(value) >= 1e6 ? formatNumber(value) : value.toFixed(digits).replace("-", "−"));
 }
 
 /** @param {number} low @param {number} high @param {number} [wanted] @returns {number[]} round numbers that hold both ends */

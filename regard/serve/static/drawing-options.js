@@ -12,14 +12,22 @@ export class ScaleOptionsElement extends HTMLElement {
   scaled = true;
   /** whether words can be shown instead of tokens */
   units = false;
+  /** whether special tokens are hidden unless the state says otherwise */
+  specials = false;
   #unit = unitField({ setState: (/** @type {any} */ change) => this.context.setState(change) });
   #scale = selectField("Scale", (scale) => this.context.setState({ scale: scale === "linear" ? undefined : scale }));
-  #specials = checkbox("hide special tokens", (on) => this.context.setState({ specials: on ? "hide" : undefined, row: undefined, column: undefined }));
+  #specials = checkbox("hide special tokens", (on) => this.context.setState({ specials: on === this.specials ? undefined : on ? "hide" : "show", row: undefined, column: undefined }));
   #number = make("output", {});
   #threshold = make("input", {
     type: "range", min: "0", max: "0.5", step: "0.005", value: "0",
     on: { input: () => this.context.setState({ threshold: this.#threshold.value === "0" ? undefined : this.#threshold.value }) },
   });
+
+  /** @returns {boolean} */
+  get hidesSpecials() {
+    const { specials } = this.context.state;
+    return specials === undefined ? this.specials : specials === "hide";
+  }
 
   connectedCallback() {
     if (this.childElementCount) return;
@@ -37,7 +45,7 @@ export class ScaleOptionsElement extends HTMLElement {
     this.#threshold.value = String(threshold);
     this.#number.textContent = threshold ? threshold.toFixed(3) : "off";
     this.#unit.select.value = state.unit === "words" ? "words" : "tokens";
-    this.#specials.box.checked = state.specials === "hide";
+    this.#specials.box.checked = this.hidesSpecials;
   }
 }
 

@@ -75,7 +75,7 @@ export function jsonOf(value) {
 /** @param {TraceDocument} trace @param {Context} context @returns {Promise<Blob>} one file that needs no server */
 async function onePage(trace, context) {
   const page = await (await context.api.ask("/page/onefile.html")).text();
-  const data = JSON.stringify({ trace, left_out: [] }).replace(/[<>&]/g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`);
+  const data = JSON.stringify({ trace, left_out: [], rounded: null }).replace(/[<>&]/g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`);
   const whole = page.replace(/(<script type="application\/json" id="trace">)[^<]*/, (_, tag) => tag + data);
   return new Blob([whole], { type: "text/html" });
 }

@@ -65,14 +65,15 @@ export function timelinePicture(timeline, chosen, room, { paper = false, choose,
   const { inputs, outputs, slots, shown, heads } = timeline;
   const colours = paper ? paperPalette() : palette();
   const colour = (/** @type {string} */ name) => (paper ? PAPER[name] : colourOf(name));
-  const wide = Math.max(13, Math.min(48, (room - LEFT - 12) / inputs.length));
+  const letters = Math.max(...[...inputs, ...outputs].map((text) => Math.min(6, text.length)));
+  const wide = Math.max(13, 6 + 7 * letters, Math.min(48, (room - LEFT - 12) / inputs.length));
   const tall = Math.max(5, Math.min(14, 160 / shown));
   const width = LEFT + wide * inputs.length + 12;
   const label = (/** @type {string} */ text, /** @type {number} */ y, /** @type {string} */ under = "") => [
     draw("text", { x: 0, y, "font-size": 13, "font-weight": 600, fill: colour("--ink") }, text),
     ...(under ? [draw("text", { x: 0, y: y + 16, "font-size": 11.5, fill: colour("--quiet") }, under)] : [])];
   const symbols = (/** @type {string[]} */ all, /** @type {number} */ y) => all.map((text, step) => draw("text", {
-    x: LEFT + wide * (step + 0.5), y, "text-anchor": "middle", "font-size": Math.min(15, wide * 0.75), "font-weight": step === chosen ? 700 : 500,
+    x: LEFT + wide * (step + 0.5), y, "text-anchor": "middle", "font-size": Math.min(15, Math.max(11, wide * 0.6)), "font-weight": step === chosen ? 700 : 500,
     fill: colour(step === chosen ? "--accent" : "--ink"),
   }, text && displayText(text, 6)));
   const parts = [...label("Input", 20), ...symbols(inputs, 20)];

@@ -12,6 +12,7 @@ import { strongestKey } from "/page/text-shading.js";
 import "/page/table.js";
 import { displayText } from "/page/token-text.js";
 import { emptyMessage } from "./controls.js";
+import { codeBlock } from "./copy.js";
 import { selectLooks, indexFromState, scaleOf, loadView } from "./look-selection.js";
 import { exportMenu } from "./export.js";
 import { lookTitle, sidesInWords } from "./look-names.js";
@@ -25,7 +26,7 @@ import { lookTitle, sidesInWords } from "./look-names.js";
 /**
  * @typedef {{shapes: Shape[], fits?: (look: LookRecord, trace: TraceDocument) => boolean, first?: string[], alternatives?: boolean,
  *   aggregate?: "one" | "mean" | "max", more?: [string, string, () => Blob | null][],
- *   firstRow?: (view: View) => number, none?: string, rows?: boolean, renamed?: (view: View) => View, hideSpecials?: boolean,
+ *   firstRow?: (view: View) => number, none?: string, commands?: string, rows?: boolean, renamed?: (view: View) => View, hideSpecials?: boolean,
  *   blank?: (trace: TraceDocument) => View | null,
  *   drawn?: (view: View, selection: {row: number, column: number}, looks: LookRecord[]) => void}} DrawingOptions
  */
@@ -122,7 +123,7 @@ export class TracePanelElement extends HTMLElement {
         context.legend(null, (drawingOptions.none ?? "") + hint);
         return;
       }
-      this.above.replaceChildren(emptyMessage("Nothing to draw", (drawingOptions.none ?? "This model has no attention map of this kind.") + hint));
+      this.above.replaceChildren(emptyMessage("Nothing to draw", (drawingOptions.none ?? "This model has no attention map of this kind.") + hint, ...(drawingOptions.commands ? [codeBlock(drawingOptions.commands, "Commands")] : [])));
       context.legend(null, "");
       return;
     }

@@ -8,7 +8,7 @@ import { formatWeight, displayText } from "./token-text.js";
 /** @typedef {import("./weights.js").View} View */
 
 const LARGEST_CELL = 46;
-const NUMBERED_CELL = 34;
+const NUMBERED_CELL = 27;
 const FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif";
 const SLANT = Math.PI / 4;
 
@@ -229,7 +229,7 @@ export class MatrixElement extends Drawing {
     const cell = this.#cell;
     const colours = palette();
     const shades = levels(view, this.scale);
-    context.font = `11.5px ${FONT}`;
+    context.font = `${Math.min(11.5, cell * 0.36)}px ${FONT}`;
     context.textAlign = "center";
     context.textBaseline = "middle";
     for (let row = first[0]; row < last[0]; row++) {

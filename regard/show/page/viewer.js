@@ -57,6 +57,8 @@ export class ViewerElement extends HTMLElement {
   #turn = 0;
   /** @type {string[]} layers that did not fit into the file */
   leftOut = [];
+  /** @type {number | null} what the weights are multiples of a share of, where they were rounded so that the file stays small */
+  rounded = null;
   /** @type {Record<string, any>} the parts by name */
   parts = {};
 
@@ -237,8 +239,10 @@ export class ViewerElement extends HTMLElement {
         make("span", { className: "about", textContent: aboutOf(trace) }),
         this.#exports(trace),
         make("button", { type: "button", className: "plain", "aria-label": "Help", title: "Help (?)", textContent: "?", on: { click: () => parts.help.showModal() } })),
-      make("section", { className: "texts", "aria-label": "Texts" }, ...textsOf(trace), this.leftOut.length
-        ? make("p", { className: "left-out", textContent: `Left out to keep this file small: ${this.leftOut.join(", ")}.` }) : null),
+      make("section", { className: "texts", "aria-label": "Texts" }, ...textsOf(trace), this.leftOut.length || this.rounded
+        ? make("p", { className: "left-out", textContent: [
+          this.leftOut.length ? `Left out to keep this file small: ${this.leftOut.map((name) => displayText(name)).join(", ")}.` : "",
+          this.rounded ? `Weights are rounded to 1/${this.rounded.toLocaleString("en")}.` : ""].join(" ").trim() }) : null),
       make("main", {}, this.#controls(),
         trace.looks.length ? make("div", { className: "stage" }, parts.rail, board,
           make("aside", { className: "side", "aria-label": "Selected word" }, parts.row))

@@ -7,7 +7,7 @@ import { differencePicture, matrixPicture } from "/page/svg-export.js";
 import { formatWeight, displayText } from "/page/token-text.js";
 import { emptyMessage, fillSelect, errorMessage, loadingMessage, noModel, noText, selectField } from "../controls.js";
 import { differenceKey, formatSigned } from "../difference-matrix.js";
-import { lookName, lookTitle } from "../look-names.js";
+import { lookName, lookTitle, renameSpecial } from "../look-names.js";
 import { selectLooks, indexFromState, scaleOf, loadView } from "../look-selection.js";
 import { sideBySide, jsonOf, sheetMenu } from "../export.js";
 import { takesTarget } from "../screen-list.js";
@@ -60,7 +60,7 @@ class CompareScreen extends HTMLElement {
   #turn = 0;
   #a = new Half("a", (partial) => this.context.setState({ ...partial, row: undefined, column: undefined }));
   #b = new Half("b", (partial) => this.context.setState({ ...partial, row: undefined, column: undefined }));
-  shade = /** @type {import("../drawing-options.js").ScaleOptionsElement} */ (Object.assign(document.createElement("rg-scale-options"), { units: true }));
+  shade = /** @type {import("../drawing-options.js").ScaleOptionsElement} */ (Object.assign(document.createElement("rg-scale-options"), { units: true, specials: true }));
   /** @type {[TraceDocument, TraceDocument] | null} */
   #traces = null;
   /** @type {[View, View] | null} */
@@ -205,8 +205,8 @@ class CompareScreen extends HTMLElement {
     }
     this.panels.classList.toggle("unlike", !first || !second);
     if (!first || !second) return this.#showOutputs([first, second], turn);
-    const hide = context.state.specials === "hide";
-    const views = /** @type {[View, View]} */ (await Promise.all([loadView(one, first.looks, first.aggregate, hide, context.state.unit), loadView(other, second.looks, second.aggregate, hide, context.state.unit)]));
+    const load = async (/** @type {TraceDocument} */ trace, /** @type {import("../look-selection.js").Chosen} */ chosen) => withPlainNames(await loadView(trace, chosen.looks, chosen.aggregate, this.shade.hidesSpecials, context.state.unit));
+    const views = await Promise.all([load(one, first), load(other, second)]);
     if (turn !== this.#turn) return;
     this.#views = views;
     const alike = (/** @type {import("/page/token-text.js").Token[]} */ some, /** @type {import("/page/token-text.js").Token[]} */ others) => some.length === others.length && some.every((token, i) => token.text === others[i].text);
@@ -244,7 +244,7 @@ class CompareScreen extends HTMLElement {
     const found = chosen[at];
     context.legend(null, without);
     if (found) {
-      const view = await loadView(traces[at], found.looks, found.aggregate, context.state.specials === "hide", context.state.unit);
+      const view = await loadView(traces[at], found.looks, found.aggregate, this.shade.hidesSpecials, context.state.unit);
       if (turn !== this.#turn) return;
       const half = at === 0 ? this.#a : this.#b;
       half.matrix.scale = scaleOf(context.state);
@@ -355,6 +355,12 @@ function pairOf(models, state) {
   const others = peers(first);
   const second = [...others, first].find((model) => model.id === state.other) ?? others.find(attends) ?? others[0] ?? first;
   return [first, second];
+}
+
+/** @param {View} view @returns {View} with the marks of a beginning and an end in words */
+function withPlainNames(view) {
+  const renamed = (/** @type {import("/page/token-text.js").Token} */ token, /** @type {number} */ i) => renameSpecial(token, i === 0 ? "(start)" : "(end)");
+  return { ...view, queries: view.queries.map(renamed), keys: view.keys.map(renamed) };
 }
 
 /** @param {[View, View]} views @returns {View} the first minus the second */

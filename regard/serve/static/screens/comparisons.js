@@ -3,6 +3,7 @@
 
 import { define, make } from "/page/elements.js";
 import { displayText } from "/page/token-text.js";
+import { factorOf, metricLabel, metricWriter } from "../metric-format.js";
 import { seriesKey } from "../chart.js";
 import { emptyMessage, errorMessage, fillSelect, loadingMessage, selectField } from "../controls.js";
 import { codeBlock } from "../copy.js";
@@ -141,31 +142,15 @@ class ComparisonsScreen extends HTMLElement {
   }
 }
 
-/** @param {Report} report @returns {number} what people multiply a metric by */
-function factorOf({ unit }) { return unit === "share" || unit === "f1" ? 100 : 1; }
-
 /** @param {Report} report @returns {string} */
-function metricName(report) { return `${displayText(report.metric, 40)}${report.unit === "share" ? " (%)" : ""}`; }
+function metricName(report) { return metricLabel(report.metric, report); }
 
 /** @param {Report} report @returns {string[]} */
 function bucketsOf(report) { return [...new Set(report.systems.flatMap((one) => Object.keys(one.by_length ?? {})))]; }
 
-/** @param {number | null | undefined} value @returns {string} */
-function numberText(value) {
-  if (typeof value !== "number") return "–";
-  const size = Math.abs(value);
-  return value.toFixed(size >= 1000 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3).replace("-", "−");
-}
-
-/** @param {Report} report @returns {(value: number | null | undefined) => string} a metric as people write it */
-function writtenMetric(report) {
-  const out = factorOf(report) === 100 || report.unit === "points";
-  return (value) => (typeof value !== "number" ? "–" : out ? (factorOf(report) * value).toFixed(1).replace("-", "−") : numberText(value));
-}
-
 /** @param {Report} report @returns {{zero: boolean, number: (value: number) => string}} */
 function scaleOf(report) {
-  const written = writtenMetric(report);
+  const written = metricWriter(report);
   return { zero: false, number: (value) => written(value / factorOf(report)) };
 }
 
@@ -180,7 +165,7 @@ function linesOf(report) {
 
 /** @param {Report} report @returns {[string, HTMLTableElement][]} */
 function tables(report) {
-  const written = writtenMetric(report);
+  const written = metricWriter(report);
   const whole = (/** @type {number | null} */ value) => (typeof value === "number" ? Math.round(value).toLocaleString("en") : "–");
   const interval = (/** @type {Estimate} */ { low, high }) => (typeof low === "number" && typeof high === "number" ? `${written(low)} to ${written(high)}` : "–");
   const made = /** @type {[string, HTMLTableElement][]} */ ([["Systems, best first", plainTable(`Systems, best first: ${metricName(report)} with its 95 % interval`,

@@ -77,7 +77,8 @@ class ExpertsScreen extends TraceScreen {
       fits: (look) => look.name.endsWith("experts"),
       alternatives: false,
       firstRow: (view) => Math.max(0, view.queries.findIndex((token) => !token.special)),
-      none: "This model is not a mixture of experts. Train a transformer with the option --experts 4 to see which expert reads which word.",
+      none: "This model is not a mixture of experts. Choose one that is, or train a transformer with experts and serve it:",
+      commands: "regard train tag --encoder transformer --experts 4 --out runs/experts\nregard serve runs/experts",
       drawn: (view, selection) => this.#drawn(view, selection.row),
     };
   }

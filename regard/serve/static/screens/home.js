@@ -48,7 +48,7 @@ class HomeScreen extends HTMLElement {
     const name = (/** @type {string} */ side) => side.charAt(0).toUpperCase() + side.slice(1);
     this.#live.replaceChildren(
       make("header", {}, make("h2", { id: "rg-live", textContent: "Move over a word" }),
-        make("p", { className: "hint", textContent: `and see which words ${displayText(model.id, 40)} looked at for it.` })),
+        make("p", { className: "hint", textContent: `and see which words the model ‘${displayText(model.id, 40)}’ looked at for it.` })),
       example,
       make("a", { className: "rg-button primary", href: `/${firstScreen(model)}?model=${encodeURIComponent(model.id)}`, textContent: "Try your own sentence" }));
     this.#live.hidden = false;
@@ -103,7 +103,7 @@ function about(model) {
   const size = model.parameters === null ? "" : `${parameterCount(model.parameters)} parameters`;
   const lines = [
     [model.task, languages, model.data && `data: ${displayText(model.data, 60)}`],
-    [model.ready ? model.metric : "in training", size],
+    [model.ready ? model.metric && `${model.metric} in validation` : "in training", size],
     [dateText(model.written)],
   ];
   return lines.map((line) => line.filter(Boolean).join(" · ")).filter(Boolean);

@@ -4,6 +4,7 @@
 import { define, make } from "/page/elements.js";
 import { displayText } from "/page/token-text.js";
 import { seriesKey } from "../chart.js";
+import { metricLabel, metricPoint } from "../metric-format.js";
 import { dataLabel, emptyMessage, fillSelect, errorMessage, selectField } from "../controls.js";
 import { codeBlock } from "../copy.js";
 import { sheetMenu } from "../export.js";
@@ -12,7 +13,7 @@ import { makeTableToggle } from "../drawing-options.js";
 import "./stylesheet.js";
 
 /** @typedef {import("../app.js").Context} Context */
-/** @typedef {{value: number, low?: number | null, high?: number | null, n?: number, name?: string}} Measured */
+/** @typedef {{value: number, low?: number | null, high?: number | null, n?: number, unit?: string, name?: string}} Measured */
 /** `weights` says which weights a validation is about.
  * @typedef {{name: string, data?: string[], main?: string, weights?: string, sentences: boolean, metrics: Record<string, Measured>, by_length: Record<string, Measured>}} Evaluation */
 
@@ -137,13 +138,14 @@ class LengthScreen extends HTMLElement {
       name: id,
       points: this.#buckets.flatMap((bucket, x) => {
         const found = known[s][bucket];
-        return found && typeof found.value === "number" ? [{ x, y: found.value, low: found.low ?? undefined, high: found.high ?? undefined, n: found.n }] : [];
+        return found && typeof found.value === "number" ? [metricPoint(x, found)] : [];
       }),
     })).filter((one) => one.points.length);
-    const measure = known.flatMap((one) => Object.values(one))[0]?.name ?? this.#evaluation(chosen[0], name)?.main ?? "quality";
+    const measured = known.flatMap((one) => Object.values(one))[0];
+    const measure = measured?.name ?? this.#evaluation(chosen[0], name)?.main ?? "quality";
     this.heading.textContent = `${measure} by source length`;
     this.key.replaceChildren(seriesKey(series));
-    this.chart.show({ title: `${measure} by source length`, across: "words", axis: "source length in words", up: measure, series, places: this.#buckets, counts: true }, this.#buckets.indexOf(state.bucket));
+    this.chart.show({ title: `${measure} by source length`, across: "words", axis: "source length in words", up: metricLabel(measure, measured ?? {}), series, places: this.#buckets, counts: true }, this.#buckets.indexOf(state.bucket));
     this.#shown = chosen.map((id) => [id, name]);
     const weights = chosen.flatMap((id) => { const found = this.#evaluation(id, name)?.weights; return found ? [`${id}: ${found}`] : []; });
     this.weights.textContent = weights.length ? `Validation data, measured during training. ${weights.join("; ")}.` : "";

@@ -8,6 +8,7 @@ import { matrixPicture } from "/page/svg-export.js";
 import { strongestKey } from "/page/text-shading.js";
 import { displayText } from "/page/token-text.js";
 import { formatNumber, seriesKey } from "../chart.js";
+import { factorOf, formatMetric, metricLabel, metricPoint } from "../metric-format.js";
 import { emptyMessage, fillSelect, errorMessage, noText, NothingToDraw, selectField } from "../controls.js";
 import { lookName } from "../look-names.js";
 import { selectLooks, indexFromState, scaleOf, loadView } from "../look-selection.js";
@@ -20,7 +21,7 @@ import "./stylesheet.js";
 /** @typedef {import("../app.js").Context} Context */
 /** @typedef {import("/page/weights.js").View} View */
 /** @typedef {import("/page/elements.js").Drawing} Drawing */
-/** @typedef {{name: string, value: number, low?: number | null, high?: number | null, n?: number}} Measured */
+/** @typedef {{name: string, value: number, low?: number | null, high?: number | null, n?: number, unit?: string}} Measured */
 /**
  * `best` says that these were the best weights so far; `averaged` names the checkpoints whose mean a line is about,
  * and `kept` says that this mean became the weights of the run.
@@ -190,12 +191,14 @@ class TrainingScreen extends HTMLElement {
     fillSelect(this.#metric.select, names.map((name) => [name, last.metrics?.[name]?.name ?? name]), metric);
     this.#metric.field.hidden = names.length < 2;
     const label = last.metrics?.[metric]?.name ?? metric;
+    const measured = { unit: last.metrics?.[metric]?.unit };
+    const written = (/** @type {number} */ drawn) => formatMetric(drawn / factorOf(measured), measured);
     this.qualityTitle.textContent = `${label} on the validation data`;
     const losses = lines.filter((line) => typeof line.loss === "number").map((line) => ({ x: line.step, y: line.loss ?? 0 }));
     const validationLosses = lines.filter((line) => typeof line.validation_loss === "number").map((line) => ({ x: line.step, y: line.validation_loss ?? 0 }));
     const values = lines.flatMap((line) => {
       const found = line.metrics?.[metric];
-      return found && typeof found.value === "number" ? [{ x: line.step, y: found.value, low: found.low ?? undefined, high: found.high ?? undefined }] : [];
+      return found && typeof found.value === "number" ? [metricPoint(line.step, found)] : [];
     });
     const point = Number(state.point ?? NaN);
     const at = (/** @type {{x: number}[]} */ points) => points.findIndex((one) => one.x === point);
@@ -204,8 +207,8 @@ class TrainingScreen extends HTMLElement {
     this.lossKey.replaceChildren(seriesKey(lossSeries));
     const average = this.#average;
     const averaged = average?.metrics?.[metric];
-    const series = [{ name: label, points: values }, ...(average && averaged && typeof averaged.value === "number" ? [{ name: nameOfWeights(average), mark: true, points: [{ x: average.step, y: averaged.value, low: averaged.low ?? undefined, high: averaged.high ?? undefined }] }] : [])];
-    this.quality.show({ title: label, across: "step", up: label, series }, at(values));
+    const series = [{ name: label, points: values }, ...(average && averaged && typeof averaged.value === "number" ? [{ name: nameOfWeights(average), mark: true, points: [metricPoint(average.step, averaged)] }] : [])];
+    this.quality.show({ title: label, across: "step", up: metricLabel(label, measured), series }, at(values));
     this.qualityKey.replaceChildren(...(series.length > 1 ? [seriesKey(series)] : []));
     const timed = lines.findLast((line) => line.seconds) ?? last;
     const higher = metric !== last.main || last.higher !== false;
@@ -217,9 +220,9 @@ class TrainingScreen extends HTMLElement {
       tile(clock(timed.seconds ?? 0), "of training"),
       tile(formatNumber(losses[losses.length - 1]?.y ?? NaN), "last training loss"),
       ...(validationLosses.length ? [tile(formatNumber(validationLosses[validationLosses.length - 1].y), "last validation loss")] : []),
-      ...(values.length ? [tile(formatNumber(values[values.length - 1].y), `last ${label}`)] : []),
-      ...(used && saved ? [tile(formatNumber(saved.value), `${label} of the saved weights: ${nameOfWeights(used)}`)]
-        : values.length ? [tile(formatNumber(best.y), `${higher ? "highest" : "lowest"} ${label}, at step ${best.x}`)] : []));
+      ...(values.length ? [tile(written(values[values.length - 1].y), `last ${label}`)] : []),
+      ...(used && saved ? [tile(formatMetric(saved.value, saved), `${label} of the saved weights: ${nameOfWeights(used)}`)]
+        : values.length ? [tile(written(best.y), `${higher ? "highest" : "lowest"} ${label}, at step ${best.x}`)] : []));
     const table = state.shape === "table";
     this.shape?.show();
     this.tables.hidden = !table;
