@@ -37,9 +37,9 @@ EXAMPLES = {
     "--evaluate-every 200 --learning-rate 0.003 --steps 1200",
     "entities": "tag --vocabulary 4000 --encoder transformer --attention scaled_dot --width 96 "
     "--characters 16 --character-features 32 --ngrams 0 --layers 2 --heads 4 --feed-forward 96 "
-    "--experts 4 --top-k 2 --crf --dropout 0.3 --word-dropout 0.2 --batch-tokens 1024 --label-smoothing 0.1 "
-    "--average 1 --patience 20 --evaluate-every 200 --learning-rate 0.003 --schedule cosine "
-    "--steps 1200",
+    "--experts 4 --top-k 2 --crf --dropout 0.3 --word-dropout 0.2 --batch-tokens 1024 "
+    "--label-smoothing 0.1 --average 1 --patience 20 --evaluate-every 200 --learning-rate 0.003 "
+    "--schedule cosine --steps 1200",
     "language": "language --tokenizer word --vocabulary 2000 --model transformer "
     "--attention scaled_dot --width 96 --layers 2 --heads 4 --feed-forward 192 --dropout 0.1 "
     "--window-tokens 64 --batch-tokens 1024 --average 1 --patience 20 --evaluate-every 300 "
