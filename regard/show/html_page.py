@@ -66,8 +66,9 @@ def fit_page(trace: Trace, max_bytes: int | None = MAX_PAGE_BYTES, title: str = 
         page = Page(_page(to_document(trace, bits=bits), (), bits, title), (), bits)
         if max_bytes is None or len(page.text) <= max_bytes:
             return page
+    assert max_bytes is not None  # otherwise the first page is returned
     document = to_document(trace, bits=bits)
-    excess, left_out = len(page.text) - max_bytes, []
+    excess, left_out = len(page.text) - max_bytes, list[str]()
     for name, layer in _groups(trace):
         if excess <= 0:
             break

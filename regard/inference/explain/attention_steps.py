@@ -305,7 +305,8 @@ def _record_values(witness: _Witness) -> None:
             witness.written.append(Written(inputs, new.reshape(-1, *new.shape[-2:])))
         return cache
 
-    module.read, module.remember = read_and_record, remember_and_record
+    module.read = read_and_record  # type: ignore[method-assign]
+    module.remember = remember_and_record  # type: ignore[method-assign]
 
 
 def _values(module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> Tensor | None:
