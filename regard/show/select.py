@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from regard.errors import RegardError, unknown
+from regard.show.byte_pieces import join_byte_pieces
 from regard.trace import Trace
 from regard.trace.look import Look
 
@@ -42,7 +43,8 @@ def select_look(
         if head not in heads:
             raise RegardError(f"look {name!r} has no head {head}: expected one of {heads}")
         candidates = [look for look in candidates if look.head == head]
-    return combine_heads(candidates, aggregate)
+    look, note = combine_heads(candidates, aggregate)
+    return join_byte_pieces(trace, look), note
 
 
 def no_attention(trace: Trace) -> str:

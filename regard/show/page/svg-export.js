@@ -14,6 +14,7 @@ const INK = "#15181e";
 const QUIET = "#565d6b";
 const FAMILY = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 const LETTER = 7.6;
+const BLANK = 0.005; // weights below it would be written 0.00
 
 /**
  * The frame of a picture: background, title, colour scale with its range.
@@ -81,7 +82,7 @@ function celled(view, cells, said) {
   if (cell >= 26) {
     view.weights.forEach((_, i) => {
       const [text, fill] = said(i);
-      parts.push(draw("text", {
+      if (text) parts.push(draw("text", {
         x: left + cell * ((i % wide) + 0.5), y: top + cell * (Math.floor(i / wide) + 0.5) + 4,
         "text-anchor": "middle", "font-size": 11.5, fill,
       }, text));
@@ -95,7 +96,7 @@ function celled(view, cells, said) {
 export function matrixPicture(view, scale) {
   const colours = paperPalette();
   const shades = levels(view, scale);
-  const { parts, width, height } = celled(view, cellPicture(view, shades, 1, colours.pixels), (i) => [view.weights[i].toFixed(2), colours.ink[shades[i]]]);
+  const { parts, width, height } = celled(view, cellPicture(view, shades, 1, colours.pixels), (i) => [view.weights[i] < BLANK ? "" : view.weights[i].toFixed(2), colours.ink[shades[i]]]);
   return frame(view, scale, width, height, parts);
 }
 
