@@ -11,13 +11,14 @@ from regard.errors import RegardError, unknown
 
 FOLDER = Path(__file__).parent
 PREFIX = "example:"
-ORDER = ("translation", "transformer", "sentiment", "entities", "language", "copy")
+ORDER = "translation transformer sentiment entities language copy"
+"""The examples as one would show them, with spaces between them."""
 
 
 def example_names() -> list[str]:
     """The names of the examples, in the order in which one would show them."""
     names = [path.parent.name for path in FOLDER.glob("*/config.json")]
-    order = {name: place for place, name in enumerate(ORDER)}
+    order = {name: place for place, name in enumerate(ORDER.split())}
     return sorted(names, key=lambda name: (order.get(name, len(order)), name))
 
 
