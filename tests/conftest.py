@@ -34,6 +34,7 @@ SLOW = (
     "commands/test_predict.py",
     "commands/test_run_management.py",
     "compare/test_comparison.py",
+    "devices/test_standin.py",
     "docs/test_guide_code.py",
     "docs/test_homework.py",
     "docs/test_notebooks.py",

@@ -23,20 +23,16 @@ TINY = {"width": 8, "steps": 6, "batch_tokens": 60, "warmup": 2, "evaluate_every
 TRANSFORMER = {"model": "transformer", "layers": 1, "vocabulary": 300, "max_tokens": 60}
 RUNS = {
     "classify": ("classify", OPTIONS["classify"]),
-    "classify, several": ("classify", TINY | {"several": True, "encoder": "transformer"}),
     "classify vectors": ("classify", TINY | {"pooling": "self"}),
     "tag": ("tag", OPTIONS["tag"]),
     "tag, transformer": ("tag", TINY | {"encoder": "transformer", "crf": True}),
     "language": ("language", OPTIONS["language"]),
-    "language, sampled": ("language", TINY | {"sampled": 10, "window_tokens": 5}),
     "language, transformer": ("language", TINY | {"model": "transformer", "layers": 1}),
     "condition": ("language", TINY | {"condition": "label"}),
     "translation": ("translation", OPTIONS["translation"]),
     "translation, transformer": ("translation", TINY | TRANSFORMER),
-    "translation, experts": ("translation", TINY | TRANSFORMER | {"experts": 2}),
     "align": ("align", {"epochs": 3}),
     "algorithm": ("algorithm", {"steps": 4, "longest": 4, "width": 16, "slots": 6}),
-    "algorithm, transformer": ("algorithm", {"steps": 4, "longest": 4, "model": "transformer"}),
 }
 """Tasks and options of the runs by name; the data is that of the first word."""
 TEXTS = {"translation": "the film was great", "algorithm": "0 1 2"}
@@ -44,7 +40,7 @@ TEXTS = {"translation": "the film was great", "algorithm": "0 1 2"}
 
 def options_of(name: str, folder: Path) -> tuple[str, dict]:
     task, options = RUNS[name]
-    kind = {"align": "translation", "classify, several": "several"}.get(name, name.split(",")[0])
+    kind = {"align": "translation"}.get(name, name.split(",")[0])
     if task == "algorithm":
         return task, options
     if name in OPTIONS:
@@ -146,8 +142,6 @@ def explain(name, run, options):
 
 def align(name, run, options):
     if run.spec.source_attention is None and run.spec.aligner is None:
-        return None
-    if run.name == "translation" and "decoder" in run.model_options.get("attention", ""):
         return None
     return [sorted(one.links) for one in run.align(options["data"])]
 
