@@ -9,7 +9,7 @@ from importlib import import_module
 
 from regard import __version__
 from regard.argument_parser import Parser
-from regard.commands.standard_streams import (
+from regard.commands.terminal.standard_streams import (
     describe_failure,
     discard_output,
     print_error,

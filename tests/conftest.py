@@ -6,6 +6,7 @@ import os
 # do not allow it; oneDNN reads this once, when torch is imported.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,10 @@ from jaxtyping import config, install_import_hook
 # A slow machine is no mistake of the code: no property may fail for taking long.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+# No test writes into the user's cache of prepared data.
+_cache = tempfile.TemporaryDirectory(prefix="regard-cache-")
+os.environ["XDG_CACHE_HOME"] = _cache.name
 
 install_import_hook("regard", "beartype.beartype")
 torch.set_num_threads(1)  # workers of pytest-xdist share the cores

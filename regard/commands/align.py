@@ -9,6 +9,12 @@ from typing import Any
 
 from regard.commands.line_io import EXIT_CODES, number, refuse_overwriting, report_truncated
 from regard.commands.run_options import add_quiet
+from regard.commands.worker_options import (
+    add_many_files,
+    has_many_files,
+    process_many_files,
+    refuse_with_many_files,
+)
 from regard.devices import add_device
 from regard.errors import RegardError
 
@@ -112,6 +118,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         "--reverse-gold", action="store_true", help="the gold links have the target word first"
     )
     add_device(align)
+    add_many_files(align)
     add_quiet(align)
     align.set_defaults(run=_align, parser=align)
 
@@ -127,6 +134,8 @@ def _align(chosen: argparse.Namespace) -> int:
     from regard.inference.align.read_pairs import read_every_pair
 
     run = load_run(chosen.folder, chosen.device)
+    if has_many_files(chosen, *(chosen.data or ())):
+        return _align_files(chosen, run)
     if run.spec.aligner is not None:
         return _align_directly(chosen, run)
     for name in ("lexicon", "soft"):
@@ -207,6 +216,44 @@ def _align_directly(chosen: argparse.Namespace, run: Any) -> int:
     if gold is not None:
         _print_scores(_scores([one.links for one in found], gold), sys.stderr, False)
     return 0
+
+
+def _align_files(chosen: argparse.Namespace, run: Any) -> int:
+    """Many files, each of pairs; where the attention is read is chosen once for all of them."""
+    from regard.data.readers.columns import SOURCE, TARGET
+    from regard.inference.bulk.line_work import LineWork
+
+    unsuitable = ("both", "symmetrize", "lexicon", "soft", "gold", "hypothesis")
+    refuse_with_many_files(chosen, *unsuitable)
+    if run.spec.aligner is None:
+        place = _place_for_files(chosen, run)
+        chosen.display.line(f"{chosen.folder}: {place}")
+        options: dict[str, Any] = {
+            "place": [place.layer, place.head, place.shift],
+            "extract": chosen.extract or "cover",
+            "threshold": 0.1 if chosen.threshold is None else chosen.threshold,
+            "erasure": chosen.erasure,
+        }
+    else:
+        options = {"threshold": chosen.threshold}
+    folder = str(run.folder.path.resolve())
+    work = LineWork("alignments", folder, ("source", "target"), options, chosen.json, chosen.device)
+    roles = [SOURCE.choose(chosen.source), TARGET.choose(chosen.target)]
+    return process_many_files(chosen, work, chosen.data, roles)
+
+
+def _place_for_files(chosen: argparse.Namespace, run: Any) -> Any:
+    from regard.inference.align.choose_head import choose_head, validation_pairs
+
+    if chosen.dev is not None:
+        return _places(chosen, run, None, [])[0]
+    among, pairs = _among(chosen, run), validation_pairs(run)
+    if not pairs and len({(place.layer, place.head) for place in among}) > 1:
+        raise RegardError(
+            f"{chosen.folder}: has no validation pairs on which a head could be chosen for all "
+            "files: give --dev and --dev-gold, or --layer and --head"
+        )
+    return choose_head(run, pairs, among=among)
 
 
 def _check(chosen: argparse.Namespace) -> None:
@@ -327,13 +374,9 @@ def _among(chosen: argparse.Namespace, run: Any) -> list[Any]:
 
 
 def _record(found: Any) -> str:
-    record = {
-        "source": found.source,
-        "target": found.target,
-        "links": found.links,
-        "weights": [[round(float(w), 6) for w in row] for row in found.weights],
-    }
-    return json.dumps(record, ensure_ascii=False)
+    from regard.inference.line_records import alignment_record
+
+    return json.dumps(alignment_record(found), ensure_ascii=False)
 
 
 def _write(chosen: argparse.Namespace, lines: Sequence[str]) -> None:

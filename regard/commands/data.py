@@ -1,4 +1,4 @@
-"""`regard data`: make, describe and split corpora."""
+"""`regard data`: make, describe and split corpora; the cache of prepared data."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -90,6 +90,24 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         default="tsv",
         help="tsv or jsonl (default: tsv)",
     )
+    cache = verbs.add_parser(
+        "cache",
+        help="list or remove prepared data that runs share",
+        description="Runs on the same files with the same data options prepare them once. The "
+        "result is kept in a folder of limited size; the least recently used data goes first.",
+        examples=("regard data cache", "regard data cache --limit 5", "regard data cache --clear"),
+    )
+    cache.add_argument(
+        "--folder", type=Path, metavar="FOLDER", help="the folder (default: the user's)"
+    )
+    cache.add_argument("--clear", action="store_true", help="remove everything in it")
+    cache.add_argument(
+        "--limit",
+        type=number,
+        metavar="GIB",
+        help="set its maximum size, and remove what exceeds it",
+    )
+    cache.set_defaults(run=_cache, parser=cache)
     for verb in (make, describe, split):
         add_quiet(verb)
     for verb in (make, split):
@@ -188,6 +206,31 @@ def _has_tables(files: list[str]) -> bool:
     from regard.data.readers.formats import TABLES, detect_format
 
     return any(detect_format(source, sniff=False) in TABLES for source in resolve(files))
+
+
+def _cache(chosen: argparse.Namespace) -> int:
+    from datetime import datetime
+
+    from regard.training.stored_runs.data_cache import DataCache, default_cache
+
+    folder = chosen.folder or default_cache()
+    if folder is None:
+        raise RegardError("there is no home folder: name a cache with --folder")
+    cache, gibibyte = DataCache(folder), 2**30
+    if chosen.limit is not None:
+        if not chosen.limit >= 0:
+            raise RegardError(f"--limit {chosen.limit:g}: expected 0 or more")
+        cache.set_limit(int(chosen.limit * gibibyte))
+    if chosen.clear:
+        print(f"removed {cache.clear() / gibibyte:.2f} GiB from {folder}")
+        return 0
+    entries = cache.entries()
+    for entry in entries:
+        used = datetime.fromtimestamp(entry.used).strftime("%Y-%m-%d %H:%M")
+        print(printable(f"{entry.size / gibibyte:8.2f} GiB  {used}  {entry.about}"))
+    total = sum(entry.size for entry in entries)
+    print(f"{total / gibibyte:8.2f} GiB of {cache.limit() / gibibyte:.2f} GiB in {folder}")
+    return 0
 
 
 def _make(chosen: argparse.Namespace) -> int:

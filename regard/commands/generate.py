@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.commands.line_io import as_json_line
 from regard.commands.run_options import add_quiet, add_run_options, given_options
 from regard.devices import add_device
 from regard.errors import RegardError
@@ -55,6 +54,8 @@ def _generate(chosen: argparse.Namespace) -> int:
             _write(piece)
         _write("\n")
         return 0
+    from regard.inference.line_records import as_json_line
+
     for prediction in run.samples(chosen.prompt, chosen.samples, **options):
         line = " ".join(prediction.output.splitlines())
         if chosen.json:

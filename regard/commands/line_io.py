@@ -1,15 +1,14 @@
 """Lines in and lines out: exactly one output line per input line."""
 
 import gzip
-import json
 import math
 import os
 import sys
 import zlib
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,13 +17,14 @@ from regard.errors import RegardError
 from regard.verified_files import open_named
 
 T = TypeVar("T")
-BLOCK_LINES = 2000
-"""Lines that are read, processed and written together."""
 TRUNCATED = 3
 """Exit code where all lines were processed, but some were longer than the model reads."""
 UNREADABLE = "\ufffd".encode()
 """Replaces NUL, which is in no text: a stray one does not cost the line."""
-EXIT_CODES = "exit codes: 0 success; 2 bad input; 3 success, but some lines were truncated"
+EXIT_CODES = (
+    "exit codes: 0 success; 2 bad input; 3 success, but some lines were truncated; 4 (many files) "
+    "success, but some lines have errors"
+)
 
 
 def number(text: str) -> float:
@@ -114,14 +114,6 @@ def write_lines(name: str, write: Callable[[Any], int]) -> int:
     return write(sys.stdout.buffer) if name == "-" else write_output(Path(name), write)
 
 
-def as_json_line(record: Mapping[str, Any]) -> str:
-    """A record as one line of JSON, also for readers that end lines at other separators."""
-    text = json.dumps(record, ensure_ascii=False)
-    for mark in ("\x85", "\u2028", "\u2029"):
-        text = text.replace(mark, f"\\u{ord(mark):04x}")
-    return text
-
-
 def report_truncated(number: int) -> int:
     """Report how many lines were truncated; the exit code for that."""
     if number:
@@ -141,12 +133,6 @@ def paired_lines(
                 f"{short}: {count} lines, but {long} has more: expected the same number"
             )
         yield line, other
-
-
-def in_blocks(items: Iterator[T], size: int = BLOCK_LINES) -> Iterator[list[T]]:
-    """Lists of items, so that a stream of any length is processed piece by piece."""
-    while block := list(islice(items, size)):
-        yield block
 
 
 def encodable(text: str) -> str:

@@ -12,9 +12,7 @@ from typing import Any
 from regard.commands.line_io import (
     EXIT_CODES,
     TRUNCATED,
-    as_json_line,
     count_lines,
-    in_blocks,
     open_lines,
     paired_lines,
     refuse_overwriting,
@@ -23,6 +21,12 @@ from regard.commands.line_io import (
     write_lines,
 )
 from regard.commands.run_options import add_quiet, add_run_options, given_options
+from regard.commands.worker_options import (
+    add_many_files,
+    has_many_files,
+    process_many_files,
+    refuse_with_many_files,
+)
 from regard.devices import add_device
 from regard.errors import OptionError, RegardError
 from regard.options import whole_number
@@ -43,6 +47,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         examples=(
             'regard predict runs/en-fr "The black cat sleeps ."',
             "regard predict runs/en-fr --input test.en --output test.fr --beam 10",
+            "regard predict runs/en-fr --input 'corpus/*.txt.gz' --output out --jobs 4",
         ),
     )
     predict.add_argument("folder", type=Path, help="the run folder")
@@ -59,6 +64,9 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         "--output", default="-", metavar="FILE", help="output file (default: standard output)"
     )
     predict.add_argument("--json", action="store_true", help="print all details as JSON")
+    predict.add_argument(
+        "--column", metavar="NAME", help="column with the texts, in JSONL and Parquet files"
+    )
     predict.add_argument(
         "--batch-size",
         type=whole_number(1, 100_000),
@@ -83,6 +91,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         choices=("html", "xml"),
         help="lines have inline tags, which are placed around the aligned words",
     )
+    add_many_files(predict)
     predict.rest = "texts"
     add_device(predict)
     add_quiet(predict)
@@ -105,6 +114,10 @@ def _predict(chosen: argparse.Namespace) -> int:
     from regard.commands.run_options import load_run
 
     _given_texts(chosen)  # refuses texts from two places
+    if has_many_files(chosen, chosen.input):
+        return _predict_files(chosen)
+    if chosen.column is not None:
+        raise OptionError("column", "needs --jobs or --on")
     refuse_overwriting(chosen.output, chosen.input, chosen.prefix)
     run = load_run(chosen.folder, chosen.device)
     options = given_options(run, chosen, "predict_options")
@@ -135,6 +148,28 @@ def _predict(chosen: argparse.Namespace) -> int:
     _note_table(chosen)
     writer.warnings.print()
     return report_truncated(truncated)
+
+
+def _predict_files(chosen: argparse.Namespace) -> int:
+    from regard.commands.run_options import load_run
+    from regard.data.readers.columns import SOURCE, TEXT
+    from regard.inference.bulk.line_work import LineWork
+
+    refuse_with_many_files(chosen, "text", "texts", "prefix", "force", "markup")
+    if chosen.input is None:
+        raise OptionError("input", "expected files, as in --input 'corpus/*.txt'")
+    run = load_run(chosen.folder, chosen.device)
+    options = given_options(run, chosen, "predict_options")
+    if options.get("weights") and not chosen.json:
+        raise OptionError("weights", "requires --json")
+    if chosen.json and "force" in run.spec.accepts:
+        options.setdefault("return_tokens", True)
+    if chosen.batch_size:
+        options["batch_size"] = chosen.batch_size
+    folder = str(run.folder.path.resolve())
+    work = LineWork("predictions", folder, ("input",), options, chosen.json, chosen.device)
+    role = SOURCE if run.spec.pairs_of_texts else TEXT
+    return process_many_files(chosen, work, chosen.input, [role.choose(chosen.column)])
 
 
 def _given_texts(chosen: argparse.Namespace) -> list[str]:
@@ -307,8 +342,11 @@ class _Writer:
     def _write_blocks(
         self, stream: Any, pairs: Iterator[tuple[str, str | None]], predicting: Stage
     ) -> int:
+        from regard.data.corpus import in_chunks
+        from regard.inference.line_records import BLOCK_LINES
+
         truncated, before = 0, 0
-        for block in in_blocks(pairs):
+        for block in in_chunks(pairs, BLOCK_LINES):
             if block[0][1] is not None:
                 self.warnings.count_unknown_words([str(prefix) for _, prefix in block])
             for (text, _), prediction in zip(block, self._locate(block, before), strict=True):
@@ -323,19 +361,11 @@ class _Writer:
         return truncated
 
     def _lines(self, text: str, prediction: Any) -> list[str]:
-        """One line; with `nbest`, one per candidate: number of the input, score, output."""
-        if self._as_json:
-            return [self._json(text, prediction)]
-        if self._options.get("nbest", 1) == 1:
-            return [prediction.output]
-        candidates = prediction.details.get("nbest") or [{"output": "", "score": None}]
-        scores = ["" if c["score"] is None else f"{c['score']:.4f}" for c in candidates]
-        outputs = (" ".join(c["output"].split()) for c in candidates)
-        return [f"{self._count}\t{s}\t{o}" for s, o in zip(scores, outputs, strict=True)]
+        from regard.inference.line_records import as_json_line, prediction_lines, prediction_record
 
-    def _json(self, text: str, prediction: Any) -> str:
-        common = {"input": text, "output": prediction.output, "truncated": prediction.truncated}
-        return as_json_line({**common, **prediction.details})
+        if self._as_json:
+            return [as_json_line(prediction_record(text, prediction))]
+        return prediction_lines(self._count, prediction, self._options.get("nbest", 1))
 
     def _locate(self, block: list[tuple[str, str | None]], before: int) -> list[Any]:
         """Predictions of a block, or an error that names the first line which has none.

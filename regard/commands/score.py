@@ -10,14 +10,18 @@ from typing import Any
 
 from regard.commands.line_io import (
     EXIT_CODES,
-    as_json_line,
-    in_blocks,
     open_lines,
     paired_lines,
     refuse_two_inputs,
     report_truncated,
 )
 from regard.commands.run_options import add_quiet
+from regard.commands.worker_options import (
+    add_many_files,
+    has_many_files,
+    process_many_files,
+    refuse_with_many_files,
+)
 from regard.devices import add_device
 from regard.errors import OptionError, RegardError
 
@@ -31,6 +35,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         examples=(
             "regard score runs/stories --data text.txt",
             "regard score runs/en-fr --data test.en test.fr --json",
+            "regard score runs/en-fr --data 'pairs/*.tsv' --output scores --jobs 4",
         ),
     )
     score.add_argument("folder", type=Path, help="the run folder")
@@ -51,30 +56,38 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     )
     score.add_argument("--json", action="store_true", help="print each token as JSON")
     add_device(score)
+    score.add_argument("--output", metavar="FOLDER", help="folder for the output of many files")
+    add_many_files(score)
     add_quiet(score)
     score.set_defaults(run=_score, parser=score)
 
 
 def _score(chosen: argparse.Namespace) -> int:
     from regard.commands.run_options import load_run
+    from regard.data.corpus import in_chunks
+    from regard.inference.line_records import BLOCK_LINES, as_json_line, score_records, score_text
 
     run = load_run(chosen.folder, chosen.device)
     run.spec.require("log_probabilities", chosen.folder, "score")
     if chosen.running and run.spec.pairs_of_texts:
         raise RegardError(f"--running does not apply to {run.name} runs")
+    if has_many_files(chosen, *chosen.data):
+        return _score_files(chosen, run)
+    if chosen.output is not None:
+        raise OptionError("output", "needs --jobs or --on: one file is scored to standard output")
     truncated, total, tokens, words = 0, 0.0, 0, 0
     with ExitStack() as stack:
         given = _pairs(chosen, run, stack)
-        for block in [list(given)] if chosen.running else in_blocks(given):
-            for record in _records(run, block, chosen.running):
+        for block in [list(given)] if chosen.running else in_chunks(given, BLOCK_LINES):
+            for record in score_records(run, block, chosen.running):
                 truncated += record["truncated"]
                 value = record["log_probability"]
                 if value is not None:
                     total += value
                     tokens += len(record["tokens"])
                     words += len(record["input"].split()) + 1
-                line = _line(record, chosen.json) + "\n"
-                sys.stdout.buffer.write(line.encode("utf-8", "replace"))
+                line = as_json_line(record) if chosen.json else score_text(value)
+                sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
             sys.stdout.buffer.flush()
     if tokens:
         rate = math.exp(min(-total / tokens, 700))
@@ -85,11 +98,18 @@ def _score(chosen: argparse.Namespace) -> int:
     return report_truncated(truncated)
 
 
-def _line(record: dict[str, Any], everything: bool) -> str:
-    if everything:
-        return as_json_line(record)
-    value = record["log_probability"]
-    return "" if value is None else f"{value:.6f}"
+def _score_files(chosen: argparse.Namespace, run: Any) -> int:
+    from regard.data.readers.columns import SOURCE, TARGET, TEXT
+    from regard.inference.bulk.line_work import LineWork
+
+    refuse_with_many_files(chosen, "running")
+    texts: tuple[str, ...] = ("input",)
+    roles = [TEXT]
+    if run.spec.pairs_of_texts:
+        texts = ("input", "target")
+        roles = [SOURCE.choose(chosen.source), TARGET.choose(chosen.target)]
+    work = LineWork("scores", str(run.folder.path.resolve()), texts, {}, chosen.json, chosen.device)
+    return process_many_files(chosen, work, chosen.data, roles)
 
 
 def _pairs(
@@ -173,33 +193,3 @@ def _split(
                 "tab, target"
             )
         yield cells[places[0]], cells[places[1]]
-
-
-def _records(
-    run: Any, some: list[tuple[str, str | None]], running: bool
-) -> Iterator[dict[str, Any]]:
-    """One record per line; an empty source has no log-probability, nor an empty line of a text."""
-    with_targets = bool(some) and some[0][1] is not None
-    skip_empty = with_targets or running
-    filled = [(text, target) for text, target in some if text.strip() or not skip_empty]
-    texts, targets = [text for text, _ in filled], [target for _, target in filled]
-    try:
-        options = {"running": True} if running else {}
-        given = targets if with_targets else None
-        results = run.log_probabilities(texts, given, **options) if filled else []
-    except ValueError as error:
-        raise RegardError(f"{run.folder.path}: {error}") from error
-    scored = iter(results)
-    for text, target in some:
-        record: dict[str, Any] = {"input": text} | ({"target": target} if with_targets else {})
-        if not text.strip() and skip_empty:
-            yield {**record, "log_probability": None, "tokens": [], "truncated": False}
-            continue
-        result = next(scored)
-        yield {
-            **record,
-            "log_probability": result.log_probability,
-            "tokens": result.tokens,
-            "token_log_probabilities": result.token_log_probabilities,
-            "truncated": result.truncated,
-        }

@@ -104,6 +104,12 @@ def _add_training(parser: argparse.ArgumentParser, task: str) -> None:
         help="train this many runs, in FOLDER/seed-1, FOLDER/seed-2, …, and print the mean of "
         "their metrics",
     )
+    group.add_argument(
+        "--data-cache",
+        metavar="FOLDER",
+        help="folder of prepared data that runs on the same files share, or none (default: the "
+        "user's cache folder; see `regard data cache`)",
+    )
     _add_resume(group)
     add_device(group)
     common = dict.fromkeys(COMMON_OPTIONS, group)
@@ -233,6 +239,7 @@ def _train_one(
             log=live.line,
             stop=lambda: bool(signals),
             device=chosen.device,
+            data_cache=_data_cache(getattr(chosen, "data_cache", None)),
         )
     if not position.done:
         again = f"{executable()} train --resume {shlex.quote(str(folder.path))}"
@@ -253,6 +260,11 @@ def _train_one(
                 live.line(line)
             print(folder.path)
     return 0
+
+
+def _data_cache(name: str | None) -> Path | bool:
+    """Where prepared data is shared: True for the default folder, False for nowhere."""
+    return True if name is None else name != "none" and Path(name)
 
 
 def _given_options(chosen: argparse.Namespace, spec: "TaskSpec") -> dict[str, Any]:
@@ -279,6 +291,7 @@ def _given_options(chosen: argparse.Namespace, spec: "TaskSpec") -> dict[str, An
         "seeds",
         "resume",
         "device",
+        "data_cache",
     )
     names = vars(chosen).keys() - {*of_command, "print_config"}
     given = {name: getattr(chosen, name) for name in vars(chosen) if name in names}

@@ -18,12 +18,13 @@ from regard.compare.grid import Cell, Grid, System, make_cells, make_grid
 from regard.compare.held_out_data import hold_out_test
 from regard.compare.local_jobs import Finished, run_locally, unfinished
 from regard.compare.prepared_systems import estimate_seconds
-from regard.compare.ray_jobs import import_ray, run_on_ray
+from regard.compare.ray_jobs import run_on_ray
 from regard.data import resolve
 from regard.data.corpus import fingerprint
 from regard.devices import AUTO, resolve_device
 from regard.errors import OptionError
 from regard.number_format import format_value
+from regard.ray_cluster import import_ray
 from regard.tasks.registry import TASKS, TaskSpec
 
 Log = Callable[[str], None]

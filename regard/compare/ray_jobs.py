@@ -13,6 +13,7 @@ from regard.compare.comparison_folder import ComparisonFolder
 from regard.compare.grid import Cell
 from regard.compare.local_jobs import Finished, collect, start_worker
 from regard.errors import RegardError
+from regard.ray_cluster import connected
 
 RETRIES = 3
 """How often Ray repeats a training whose worker died."""
@@ -22,24 +23,18 @@ def run_on_ray(
     folder: ComparisonFolder, cells: Sequence[Cell], address: str | None, finished: Finished
 ) -> None:
     """Train all cells on a Ray cluster; without an address, on a Ray of this machine."""
-    ray = import_ray()
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use otherwise
-    try:
-        ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
-    except Exception as error:
-        raise RegardError(f"Ray cannot be reached: {' '.join(str(error).split())}") from error
-    train = ray.remote(num_cpus=1, max_retries=RETRIES)(train_cell)
-    path = str(Path(os.path.realpath(folder.path)))
-    pending = {train.remote(path, cell.name, cell.label): cell for cell in cells}
-    try:
-        while pending:
-            for reference in ray.wait(list(pending))[0]:
-                cell = pending.pop(reference)
-                finished(cell, _get(ray, reference, folder, cell))
-    finally:
-        for reference in pending:
-            ray.cancel(reference, force=True)
-        ray.shutdown()
+    with connected(address) as ray:
+        train = ray.remote(num_cpus=1, max_retries=RETRIES)(train_cell)
+        path = str(Path(os.path.realpath(folder.path)))
+        pending = {train.remote(path, cell.name, cell.label): cell for cell in cells}
+        try:
+            while pending:
+                for reference in ray.wait(list(pending))[0]:
+                    cell = pending.pop(reference)
+                    finished(cell, _get(ray, reference, folder, cell))
+        finally:
+            for reference in pending:
+                ray.cancel(reference, force=True)
 
 
 def train_cell(path: str, name: str, label: str) -> dict[str, Any]:
@@ -53,15 +48,6 @@ def train_cell(path: str, name: str, label: str) -> dict[str, Any]:
     finally:
         if process.poll() is None:
             process.terminate()
-
-
-def import_ray() -> Any:
-    """The package ray, or an error that says how to install it."""
-    try:
-        import ray
-    except ImportError:
-        raise RegardError("--on ray needs the package ray: pip install 'regard[ray]'") from None
-    return ray
 
 
 def _get(ray: Any, reference: Any, folder: ComparisonFolder, cell: Cell) -> dict[str, Any]:

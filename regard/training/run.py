@@ -8,13 +8,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from regard.data import hold_examples, resolve
+from regard.data import DataReport, hold_examples, resolve
 from regard.data.corpus import fingerprint
 from regard.devices import AUTO
 from regard.errors import RegardError, refuse_empty
 from regard.options import check_names, make
 from regard.tasks.registry import TASKS, TaskSpec
 from regard.tasks.shared.splits import with_corpora
+from regard.tasks.shared.vector_inputs import load_size
 from regard.training.config import TrainingConfig
 from regard.training.distributed import current, local_device
 from regard.training.loop import Progress, train
@@ -22,6 +23,7 @@ from regard.training.prepared_data import read_prepared, verify_prepared, write_
 from regard.training.run_folder import RunFolder
 from regard.training.run_identity import FILE_OPTIONS
 from regard.training.state import Position
+from regard.training.stored_runs.data_cache import DataCache, cache_key, default_cache
 
 EXAMPLES = ("data", "valid")
 """Options whose values may be examples in memory."""
@@ -51,6 +53,7 @@ def train_run(
     log: Callable[[str], None] = lambda line: None,
     stop: Callable[[], bool] = lambda: False,
     device: str = AUTO,
+    data_cache: Path | bool = True,
 ) -> tuple[RunFolder, Position]:
     """Train in a run folder, or resume the run that it holds.
 
@@ -63,6 +66,8 @@ def train_run(
         log: called with lines for the user.
         stop: asked after every update; once it is true, the state is saved and training stops.
         device: where to compute, which is no part of the run: it may resume on another device.
+        data_cache: the folder of data that earlier runs prepared; True for the user's cache folder,
+            False for none.
     """
     spec, where = TASKS.row(task), local_device(device)
     for name in EXAMPLES:
@@ -80,7 +85,7 @@ def train_run(
     with folder.begin({"task": task, **parts}, defaults) as resumed:
         if resumed:
             log(f"resuming the run in {folder.path}")
-        _prepare(spec, data, folder, training.seed, log)
+        _prepare(spec, data, folder, training.seed, log, data_cache)
         prepared = spec.load(data, model, folder.data)
         if spec.generated is None:
             prepared = with_corpora(prepared, folder.data)
@@ -91,7 +96,12 @@ def train_run(
 
 
 def _prepare(
-    spec: TaskSpec, data: Any, folder: RunFolder, seed: int, log: Callable[[str], None]
+    spec: TaskSpec,
+    data: Any,
+    folder: RunFolder,
+    seed: int,
+    log: Callable[[str], None],
+    data_cache: Path | bool,
 ) -> None:
     """Read the data into the folder, unless that is done; log what was read."""
     files = _fingerprint(data)
@@ -100,12 +110,42 @@ def _prepare(
     try:
         folder.prepared.unlink(missing_ok=True)
         folder.data.mkdir(exist_ok=True)
-        report = spec.prepare(data, folder.data, seed)
+        report = _prepare_or_restore(spec, data, folder, seed, log, data_cache)
     except OSError as error:
         raise RegardError(f"{folder.data}: {error.strerror or error}") from error
     write_prepared(folder, report.as_dict(), files)
     for line in str(report).splitlines():
         log(line)
+
+
+def _prepare_or_restore(
+    spec: TaskSpec,
+    data: Any,
+    folder: RunFolder,
+    seed: int,
+    log: Callable[[str], None],
+    data_cache: Path | bool,
+) -> DataReport:
+    """Prepare the data, or take what an earlier run prepared from the same files."""
+    place = default_cache() if data_cache is True else data_cache
+    key = cache_key(spec, data, seed) if place else None
+    if not place or key is None:
+        return spec.prepare(data, folder.data, seed)
+    cache, before = DataCache(Path(place)), _fingerprint(data)
+    try:
+        restored = cache.restore(key[0], folder.data)
+        if restored is not None:
+            log(f"data prepared before, from {cache.folder}")
+            return restored
+    except OSError as error:
+        log(f"{cache.folder}: cannot be used ({error.strerror or error})")
+    report = spec.prepare(data, folder.data, seed)
+    if load_size(folder.data) is None and before == _fingerprint(data):
+        try:
+            cache.store(*key, folder.data, report, keep=folder.prepared.name)
+        except (OSError, RegardError) as error:
+            log(f"the data is not kept for other runs: {error}")
+    return report
 
 
 def _is_ready(folder: RunFolder, files: str | None, log: Callable[[str], None]) -> bool:

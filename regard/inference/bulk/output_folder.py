@@ -1,0 +1,138 @@
+"""The output of many files: whole files, and what is needed to resume, in a folder `.regard`.
+
+    OUT/NAME                     a finished output file
+    OUT/.regard/job.json         what is done, with which run and options
+    OUT/.regard/files/NAME.json  the record of a finished file: written after the file
+    OUT/.regard/parts/NAME/…     finished shards of a file that is not finished
+
+Every file is written whole or not at all, so a process may be killed at any moment.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from regard.atomic_files import is_partial_file, write_output, write_text
+from regard.errors import RegardError
+from regard.inference.bulk.output_formats import OUTPUT_FORMATS
+from regard.inference.bulk.part_files import Summary, add_summary, open_part
+from regard.inference.bulk.shards import InputFile, Shard
+from regard.verified_files import MEBIBYTE, read_json
+
+STATE = ".regard"
+FORMAT = 1
+
+
+class OutputFolder:
+    """The folder that a user named for the output of many files."""
+
+    def __init__(self, path: Path, output_format: str) -> None:
+        self.path, self._format = path, OUTPUT_FORMATS[output_format]
+        self._state = path / STATE
+
+    @contextmanager
+    def begin(self, job: dict[str, Any], files: Sequence[InputFile]) -> Iterator[None]:
+        """Lock the folder for a job; one that holds anything else is an error."""
+        self._refuse_foreign(files)
+        self._state.mkdir(parents=True, exist_ok=True)
+        with open(self._state / "lock", "a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RegardError(
+                    f"{self.path}: another process writes here: wait for it, or choose another "
+                    "folder"
+                ) from None
+            self._check_job({"format": FORMAT, **job})
+            yield
+
+    def finished(self, file: InputFile) -> Summary | None:
+        """The record of a file whose output is complete; None if it has to be made."""
+        try:
+            record = read_json(self._record(file), 16 * MEBIBYTE)
+            size = (self.path / file.output).stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        same = record.get("fingerprint") == file.fingerprint and record.get("bytes") == size
+        return record["summary"] if same else None
+
+    def part_path(self, shard: Shard) -> Path:
+        """Where the result of a shard is."""
+        return self._state / "parts" / shard.file.output / f"{shard.name}.part"
+
+    def finish(self, file: InputFile, shards: Sequence[Shard]) -> Summary:
+        """Make the output of a file from the results of all its shards."""
+        paths = [self.part_path(shard) for shard in shards]
+        summary: Summary = {"lines": 0, "truncated": 0, "failed": 0, "errors": []}
+        for path in paths:
+            with open_part(path) as (part, _):
+                add_summary(summary, part)
+        write_output(self.path / file.output, lambda output: self._format.join(paths, output))
+        size = (self.path / file.output).stat().st_size
+        record = {"fingerprint": file.fingerprint, "bytes": size, "summary": summary}
+        self._record(file).parent.mkdir(exist_ok=True)
+        write_text(self._record(file), json.dumps(record))
+        shutil.rmtree(self._state / "parts" / file.output, ignore_errors=True)
+        return summary
+
+    def remove_parts(self) -> None:
+        """Remove what is left of files that have changed, when every file is finished."""
+        shutil.rmtree(self._state / "parts", ignore_errors=True)
+
+    def write_errors(self, messages: Sequence[str]) -> Path:
+        """All messages of a job, one per line."""
+        path = self._state / "errors.txt"
+        write_text(path, "".join(f"{message}\n" for message in messages))
+        return path
+
+    def _record(self, file: InputFile) -> Path:
+        return self._state / "files" / f"{file.output}.json"
+
+    def _check_job(self, job: dict[str, Any]) -> None:
+        path = self._state / "job.json"
+        try:
+            known = read_json(path, MEBIBYTE)
+        except FileNotFoundError:
+            write_text(path, json.dumps(job, indent=1))
+            return
+        changed = [name for name in {**known, **job} if known.get(name) != job.get(name)]
+        if changed:
+            name = sorted(changed)[0]
+            raise RegardError(
+                f"{self.path}: holds the output of another command ({name} was "
+                f"{_shorten(known.get(name))}, now {_shorten(job.get(name))}): choose another "
+                "folder"
+            )
+
+    def _refuse_foreign(self, files: Sequence[InputFile]) -> None:
+        if self.path.exists() and not self.path.is_dir():
+            raise RegardError(
+                f"{self.path}: is a file: expected a folder for the output of {len(files)} file"
+                f"{'s' * (len(files) != 1)}"
+            )
+        for file in files:
+            if self.path.is_dir() and os.path.samefile(Path(file.path).parent, self.path):
+                raise RegardError(
+                    f"{self.path}: contains the input {file.path}: choose another folder"
+                )
+        if not self.path.exists():
+            return
+        own = {STATE}
+        if (self._state / "job.json").exists():
+            own |= {file.output for file in files}
+            own |= {path.name.removesuffix(".json") for path in self._state.glob("files/*.json")}
+        for path in sorted(self.path.iterdir()):
+            if path.name not in own and not is_partial_file(path):
+                raise RegardError(
+                    f"{path}: is not an output of this command: choose a new or empty folder"
+                )
+
+
+def _shorten(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
