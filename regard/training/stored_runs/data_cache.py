@@ -25,7 +25,6 @@ from typing import Any
 import pyarrow  # type: ignore[import-untyped]
 import tokenizers
 
-import regard
 from regard.atomic_files import is_partial_file, write_text
 from regard.data import DataReport, resolve
 from regard.errors import RegardError
@@ -85,7 +84,7 @@ def cache_key(spec: TaskSpec, data: Any, seed: int) -> tuple[str, str] | None:
     }
     by_seed = names.get("valid") is None and not spec.running_text(data)
     about = " ".join([spec.name, *(source.name for source in files["data"])])
-    versions = [FORMAT, regard.__version__, tokenizers.__version__, pyarrow.__version__]
+    versions = [FORMAT, tokenizers.__version__, pyarrow.__version__]
     parts = [versions, _code(), spec.name, options, digests, seed if by_seed else None]
     return json_digest(parts), about
 
@@ -229,7 +228,7 @@ def _with_tuples(report: dict[str, Any]) -> dict[str, Any]:
 @cache
 def _code() -> str:
     """A digest of the modules that read and prepare data."""
-    root = Path(regard.__file__).parent
+    root = Path(__file__).parents[2]
     digest = sha256()
     for path in sorted([*(root / "data").rglob("*.py"), *(root / "tasks").rglob("*.py")]):
         digest.update(path.read_bytes())
