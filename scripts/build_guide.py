@@ -140,6 +140,7 @@ def experiment_section(result: dict[str, Any]) -> str:
     """What a chapter shows of one experiment: claim, verdict and plots."""
     name = result["name"]
     outcome = "The claim held" if result["held"] else "The claim did not hold"
+    size = "" if result["size"] == "default" else f" --size {result['size']}"
     lines = [
         f"<!-- experiment {name} -->",
         f"**Experiment `{name}`.** *Claim:* {result['claim']} ({result['source']})",
@@ -148,7 +149,7 @@ def experiment_section(result: dict[str, Any]) -> str:
         "",
         *(f"![{name}: {Path(p).stem}](plots/{name}-{p})" for p in result["pictures"][:2]),
         "",
-        f"Repeat it with `regard experiment {name} --size {result['size']}`.",
+        f"Repeat it with `regard experiment {name}{size}`.",
         f"<!-- end {name} -->",
         "",
     ]
