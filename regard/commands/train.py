@@ -155,12 +155,15 @@ def _resume(chosen: argparse.Namespace, given: Mapping[str, Any] | None = None) 
         chosen: the options of the command.
         given: those of the task that were given too; others than its own are refused.
     """
+    from regard.tasks.registry import TASKS
     from regard.training.config import BUDGET_OPTIONS
+    from regard.training.run import earlier_options
     from regard.training.run_folder import RunFolder
 
     config = RunFolder(chosen.resume).config()
     parts = [config.get(part) or {} for part in ("data", "model", "training")]
-    options = {name: value for part in parts for name, value in part.items()}
+    options = earlier_options(TASKS.row(config["task"]))
+    options |= {name: value for part in parts for name, value in part.items()}
     budget = {name: getattr(chosen, name) for name in BUDGET_OPTIONS}
     if any(value is not None for value in budget.values()):
         options |= budget

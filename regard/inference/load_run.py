@@ -16,7 +16,7 @@ from regard.pretrained.checkpoint import is_checkpoint
 from regard.tasks.registry import TASKS
 from regard.training import RunFolder
 from regard.training.prepared_data import read_prepared, verify_prepared
-from regard.training.run import make_configs
+from regard.training.run import earlier_options, make_configs
 from regard.training.run_identity import check_identity, run_identity
 from regard.training.tensor_files import read_header
 
@@ -34,8 +34,9 @@ def load(path: str | PathLike[str], device: str | torch.device = AUTO) -> Run:
     name = config["task"]
     try:
         spec = TASKS.row(name)
-        data, model, _ = make_configs(spec, _options(config))
-        default_data, default_model, _ = make_configs(spec, {})
+        earlier = earlier_options(spec)
+        data, model, _ = make_configs(spec, earlier | _options(config))
+        default_data, default_model, _ = make_configs(spec, earlier)
     except RegardError as error:
         raise RegardError(f"{folder.path}: {error}") from error
     folder.require_weights()

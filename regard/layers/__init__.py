@@ -6,6 +6,7 @@ from regard.layers.experts import Experts, Mixture, balance_loss
 from regard.layers.memory.external_memory import Memory, MemoryOutput
 from regard.layers.memory_attention import MemoryAttention, PreparedMemory
 from regard.layers.multihead import Cache, MultiHead, MultiHeadOutput
+from regard.layers.naive_bayes import NaiveBayes, NGramEvidence
 from regard.layers.pooling import Pooling, PoolingOutput
 from regard.layers.recurrent import Cell, Encoder, EncoderOutput
 from regard.layers.transformer import Block, BlockCache, BlockOutput
@@ -31,6 +32,8 @@ __all__ = [
     "Mixture",
     "MultiHead",
     "MultiHeadOutput",
+    "NGramEvidence",
+    "NaiveBayes",
     "Pooling",
     "PoolingOutput",
     "PreparedMemory",

@@ -1,4 +1,7 @@
-"""The classifier: words, perhaps in context, pooled into one vector, and a linear layer."""
+"""The classifier: words, perhaps in context, pooled into one vector, and a linear layer.
+
+N-grams of words may vote beside it, by naive Bayes.
+"""
 
 from dataclasses import replace
 
@@ -7,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.attention import masks
 from regard.attention.scores import Score
-from regard.layers import Experts, Pooling
+from regard.layers import Experts, NaiveBayes, NGramEvidence, Pooling
 from regard.layers.dropout import Dropout
 from regard.models.embedding import input_layer
 from regard.models.encoders import SelfAttentionEncoder, make_encoder, position_encoding
@@ -35,6 +38,7 @@ class Classifier(nn.Module):
         *,
         features: int | None = None,
         score: Score | None = None,
+        evidence: NGramEvidence | None = None,
     ) -> None:
         """Build it.
 
@@ -44,6 +48,7 @@ class Classifier(nn.Module):
             labels: number of classes.
             features: size of the vectors, for vector inputs.
             score: a callable where the config can only name one.
+            evidence: counted n-grams, whose votes are added to the logits.
         """
         super().__init__()
         options = _layer_options(config, score)
@@ -78,6 +83,7 @@ class Classifier(nn.Module):
             if config.experts
             else nn.Linear(size, labels)
         )
+        self.naive_bayes = None if evidence is None else NaiveBayes(evidence)
 
     def forward(
         self,
@@ -85,8 +91,9 @@ class Classifier(nn.Module):
         lengths: Int[Tensor, "b"],
         *,
         need_weights: bool = False,
+        votes: bool = True,
     ) -> Output:
-        """Logits [b, classes]."""
+        """Logits [b, classes], with the votes of n-grams or without."""
         context = self.encoder(self.inputs(words), lengths, need_weights=need_weights)
         states, weights, balance = context.states, dict(context.weights), context.balance
         if self.attention is not None:
@@ -102,6 +109,8 @@ class Classifier(nn.Module):
             balance = sum_losses([balance, decision_balance])
             if need_weights:
                 weights["experts"] = shares[:, None, None]
+        if votes and self.naive_bayes is not None:
+            logits = logits + self.naive_bayes(words, lengths)
         return Output(logits, weights, balance)
 
 

@@ -91,7 +91,8 @@ class TaskSpec:
     train_example: str = ""
     """Arguments of `regard train NAME` for an example in its help."""
     training_defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Training options with other defaults than those of `TrainingConfig`."""
+    """Options with other defaults in new runs than in their dataclasses. An option that is added
+    later has, in its dataclass, the value that earlier runs had without knowing it."""
     pretrained_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Options with other defaults where the option `pretrained` names a model."""
     attend_with: str = ""

@@ -1,7 +1,7 @@
 """Start a training run in a folder, or resume it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import date
 from itertools import count
 from os import PathLike
@@ -44,6 +44,11 @@ def make_configs(spec: TaskSpec, given: Mapping[str, Any]) -> tuple[Any, Any, Tr
     return data, model, make(TrainingConfig, options)
 
 
+def earlier_options(spec: TaskSpec) -> dict[str, Any]:
+    """The values that data and model options have in runs that were made before there were any."""
+    return {field.name: field.default for part in (spec.data, spec.model) for field in fields(part)}
+
+
 def train_run(
     task: str,
     options: Mapping[str, Any],
@@ -76,7 +81,7 @@ def train_run(
     data, model, training = make_configs(spec, {**options, **held})
     folder = RunFolder(Path(out) if out is not None else next_folder(task))
     parts = {"data": asdict(data), "model": asdict(model), "training": asdict(training)}
-    defaults = dict(zip(parts, map(asdict, make_configs(spec, {})), strict=True))
+    defaults = dict(zip(parts, map(asdict, make_configs(spec, earlier_options(spec))), strict=True))
     if folder.packed.exists():
         raise RegardError(
             f"{folder.path}: was packed, pruned or imported, without what training needs: choose "

@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from regard.attention import scores
+from regard.data.ngram_counts import NGramCounts
+from regard.layers import NGramEvidence
 from regard.models import (
     Classifier,
     ClassifierConfig,
@@ -41,9 +44,23 @@ def language(score: Any = None, labels: int = 3, **config: Any) -> LanguageModel
     return LanguageModel(config, TARGET_WORDS, labels=labels, features=FEATURES, score=score)
 
 
-def classifier(score: Any = None, **config: Any) -> Classifier:
+def classifier(score: Any = None, word_ngrams: int = 0, **config: Any) -> Classifier:
     sizes = {"width": WIDTH, "heads": HEADS, "dropout": 0.0, "max_length": 29}
-    return Classifier(ClassifierConfig(**(sizes | config)), SOURCE_WORDS, LABELS, score=score)
+    config = ClassifierConfig(**(sizes | config))
+    voters = evidence(word_ngrams) if word_ngrams else None
+    return Classifier(config, SOURCE_WORDS, LABELS, score=score, evidence=voters)
+
+
+def evidence(longest: int) -> NGramEvidence:
+    """N-grams of random texts with random labels."""
+    random = np.random.default_rng(1)
+    texts = [
+        (random.integers(1, SOURCE_WORDS, 9), random.integers(0, LABELS, 1)) for _ in "1234567"
+    ]
+    counted = NGramCounts.of(texts, SOURCE_WORDS, longest, LABELS)
+    return NGramEvidence(
+        counted.keys, counted.counts, vocabulary=SOURCE_WORDS, longest=longest, first_word=4
+    )
 
 
 def tagger(score: Any = None, **config: Any) -> Tagger:
@@ -104,6 +121,8 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
     "experts": {"experts": 3, "cell": "lstm"},
     "experts everywhere": {"experts": 3, "top_k": 2, "encoder": "transformer"},
     "vectors of another size": {"word_size": 6, "cell": "elman"},
+    "votes of words": {"word_ngrams": 1, "encoder": "none"},
+    "votes of words, pairs and triples": {"word_ngrams": 3},
 }
 TAGGERS: dict[str, dict[str, Any]] = {
     **{f"{kind}": {"encoder": kind} for kind in ("none", "self", "recurrent", "transformer")},

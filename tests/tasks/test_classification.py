@@ -12,6 +12,7 @@ from sklearn.metrics import f1_score
 
 import regard
 from regard.cli import main
+from regard.inference.explain import explain
 from regard.training.tensor_files import read_tensors
 from tests.tasks.tasks_data import write
 
@@ -274,3 +275,75 @@ def test_a_first_line_that_may_name_columns_is_said(tmp_path, capsys):
     path.write_text("\n".join(rows) + "\n")
     assert main([*command[:-1], str(tmp_path / "bare")]) == 0
     assert "counts as an example" not in capsys.readouterr().err
+
+
+def opinions(folder: Path) -> list[str]:
+    random = np.random.default_rng(3)
+    rows = []
+    for i in range(60):
+        words = random.choice(["film", "plot", "it", "was", "never", "quite"], 5).tolist()
+        words.insert(i % 5, ["dull", "bright", "odd"][i % 3])
+        rows.append(f"{' '.join(words)}\t{['no', 'yes', 'who'][i % 3]}")
+    (folder / "opinions.tsv").write_text("\n".join(rows) + "\n", "utf-8")
+    return [str(folder / "opinions.tsv")]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_ngrams_vote_alike_in_batches_packed_runs_traces_and_explanations(several, tmp_path):
+    options = ["--several"] if several else []
+    run = regard.load(trained(tmp_path, opinions(tmp_path), *options))
+    texts = ["a dull plot", "it was never quite bright it was", "xyzzy", "film"]
+    together = run.task.probabilities(run.model, texts)
+    alone = [run.task.probabilities(run.model, [text])[0] for text in texts]
+    np.testing.assert_allclose(alone, together, atol=1e-6)
+    assert run.task.labels.names[together[0].argmax()] == "no"
+    assert main(["pack", str(tmp_path / "run"), "--to", str(tmp_path / "packed")]) == 0
+    packed = regard.load(tmp_path / "packed")
+    np.testing.assert_array_equal(packed.task.probabilities(packed.model, texts), together)
+
+    votes = {v["ngram"]: v["logits"] for v in run.trace("a dull plot").prediction["votes"]}
+    assert max(votes["dull"], key=votes["dull"].get) == "no"
+    explained = explain(run, "a dull plot")
+    rows = [a.values for a in explained.attributions if a.method == "n-gram votes"]
+    assert len(rows) == (3 if several else 1)
+    by_label = {name: sum(v[name] for v in votes.values()) for name in run.task.labels.names}
+    if several:
+        outputs = explained.prediction["explained"]["outputs"]
+        signs = [-1 if name.startswith("not ") else 1 for name in outputs]
+        expected = [s * by_label[n] for s, n in zip(signs, run.task.labels.names, strict=True)]
+    else:
+        own = by_label.pop(explained.output)
+        expected = [own - sum(by_label.values()) / 2]
+    np.testing.assert_allclose([sum(row) for row in rows], expected, atol=1e-5)
+
+
+def test_training_judges_a_text_without_its_own_ngrams(tmp_path):
+    run = regard.load(trained(tmp_path, opinions(tmp_path), "--word-dropout", "0"))
+    from regard.tasks.shared.splits import with_corpora
+
+    task = with_corpora(run.task, run.folder.data)
+    batch = task.batch(np.arange(9))
+    model = run.model.train()
+    hot = torch.nn.functional.one_hot(batch.labels, 3).float()
+    with torch.no_grad():
+        (loss, _), _ = task.loss(model, batch, 0.0, [])
+        network = model(batch.words, batch.lengths, votes=False).logits
+        votes = model.naive_bayes(batch.words, batch.lengths, hot)
+        seen = model(batch.words, batch.lengths).logits
+        (validated, _), _ = task.loss(model.eval(), batch, 0.0, [])
+    entropy = torch.nn.functional.cross_entropy
+    apart = [entropy(part, batch.labels, reduction="sum") for part in (network, votes)]
+    assert float(loss) == pytest.approx(float(sum(apart)) / 2)
+    assert float(validated) == pytest.approx(float(entropy(seen, batch.labels, reduction="sum")))
+    assert float(entropy(votes, batch.labels)) > float(entropy(seen - network, batch.labels))
+
+
+def test_a_run_that_was_made_before_ngrams_voted_has_none_and_resumes(tmp_path, capsys):
+    run = trained(tmp_path, opinions(tmp_path), "--word-ngrams", "0")
+    config = json.loads((run / "config.json").read_text())
+    assert config["data"].pop("word_ngrams") == 0
+    (run / "config.json").write_text(json.dumps(config))
+    assert regard.load(run).model.naive_bayes is None
+    assert main(["train", "--resume", str(run), "--steps", "3"]) == 0
+    assert "finished after 2 updates; extending" in capsys.readouterr().err
+    assert regard.load(run).model.naive_bayes is None

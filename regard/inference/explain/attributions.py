@@ -116,6 +116,11 @@ def integrated_gradients(
         steps *= 2
 
 
+def ngram_votes(target: ExplainTarget) -> Attributions | None:
+    """What the n-grams that a token belongs to add to the log-odds, by counts, not by attention."""
+    return None if target.votes is None else Attributions(target.votes)
+
+
 def leave_one_out(target: ExplainTarget) -> Attributions:
     """F(x) - F(x without token i); 0 for tokens that an output does not depend on."""
     outputs, tokens = target.visible.shape

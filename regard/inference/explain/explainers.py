@@ -69,6 +69,12 @@ EXPLAINERS: Table[Explainer] = Table(
             from_gradients=True,
             meaning="gradient times the token's vector",
         ),
+        "n-gram votes": Explainer(
+            attributions.ngram_votes,
+            "n-grams",
+            measured=False,
+            meaning="votes of n-grams by naive Bayes, shared by their words",
+        ),
         "leave-one-out": Explainer(
             attributions.leave_one_out,
             "left out",

@@ -30,6 +30,7 @@ from regard.inference.export.graph_layers import (
     unembed,
 )
 from regard.inference.export.graph_memory import memory_model
+from regard.inference.export.graph_ngrams import naive_bayes
 from regard.inference.export.graph_translator import translator
 from regard.inference.export.ports import (
     Axes,
@@ -87,6 +88,8 @@ def classifier(model: Classifier) -> dict[str, Graph]:
         labels = model.decision.outer_bias.shape[1]
     else:
         logits, labels = linear(model.decision, vector), model.decision.out_features
+    if model.naive_bayes is not None:
+        logits = logits + naive_bayes(model.naive_bayes, given, lengths)
     graph.output("logits", logits, FLOAT, "batch", labels)
     output_weights(weights, "length")
     return {"model": graph}

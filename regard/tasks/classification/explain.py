@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from regard.devices import device_of
+from regard.models import Classifier
 from regard.models.pretrained.encoder_classifier import PretrainedClassifier
 from regard.tasks.classification.task import AnyClassifier, Classification
 from regard.tasks.shared.attention_flow import flow_from_first, flow_to_pooling
@@ -44,7 +46,7 @@ def explain_labels(
     side = text_side(text, encoded.offsets[: len(ids)])
     return ExplainTarget(
         network=network,
-        input_layers=(network.inputs.words,),  # type: ignore[arg-type]
+        input_layers=_input_layers(network),
         output_attention=_output_attention(network),
         read=read,
         side_name="text" if task.pretrained is None else "tokens",
@@ -57,7 +59,33 @@ def explain_labels(
         flow=flow_to_pooling if task.pretrained is None else flow_from_first,
         erase=erase,
         whole_output=len(positions) == 1,
+        votes=_votes(task, network, ids, best),
     )
+
+
+def _input_layers(network: AnyClassifier) -> tuple[nn.Module, ...]:
+    """Word vectors, and the presence of words in n-grams: gradients cover all that is read."""
+    words: nn.Module = network.inputs.words  # type: ignore[assignment,union-attr]
+    voting = isinstance(network, Classifier) and network.naive_bayes is not None
+    return (words, network.naive_bayes.evidence.presence) if voting else (words,)
+
+
+def _votes(
+    task: Classification, network: AnyClassifier, ids: Tensor, chosen: Sequence[int]
+) -> np.ndarray | None:
+    """The votes for each choice above those for the others, [o, t]."""
+    if not isinstance(network, Classifier) or network.naive_bayes is None:
+        return None
+    with torch.no_grad():
+        votes = network.naive_bayes.votes(ids)
+    if task.several:
+        signs = torch.tensor([1.0 if yes else -1.0 for yes in chosen])
+        rows = votes.T * signs[:, None]
+    else:
+        others = (votes.sum(1) - votes[:, chosen[0]]) / (votes.shape[1] - 1)
+        rows = (votes[:, chosen[0]] - others)[None]
+    values: np.ndarray = rows.double().numpy()
+    return values
 
 
 def _names(labels: Sequence[str], chosen: Sequence[int]) -> tuple[str, ...]:

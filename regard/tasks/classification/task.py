@@ -15,12 +15,14 @@ from torch import Tensor
 from regard.data import DataReport, Labelled, Labels, Source, Summary, read_labelled
 from regard.data.batches import ordered_batches, pad, pad_vectors, shuffled_batches
 from regard.data.corpus import CHUNK, Corpus, in_chunks
+from regard.data.ngram_counts import NGramCounts
 from regard.data.plausibility import check_text_and_label
 from regard.data.shared_batches import map_batches
-from regard.data.tokenizers.tokenizer import Tokenizer
+from regard.data.tokenizers.tokenizer import SPECIAL, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
 from regard.devices import to_device
 from regard.errors import OptionError, RegardError
+from regard.layers import NGramEvidence
 from regard.metrics import (
     Tally,
     accuracy,
@@ -53,7 +55,7 @@ from regard.tasks.shared.pretrained.pretrained_encoder import (
     load_pretrained,
 )
 from regard.tasks.shared.pretrained.pretrained_options import check_pretrained
-from regard.tasks.shared.splits import Splits, join_notes, make_splits, require_corpus
+from regard.tasks.shared.splits import TRAIN, Splits, join_notes, make_splits, require_corpus
 from regard.tasks.shared.vector_inputs import (
     CHUNK_ROWS,
     check_input,
@@ -72,6 +74,7 @@ from regard.tasks.shared.word_vectors import (
 from regard.tasks.task import Evaluation, Loss, Sample
 
 AnyClassifier = Classifier | PretrainedClassifier
+NGRAMS = "ngrams.safetensors"
 
 
 class Batch(NamedTuple):
@@ -103,6 +106,8 @@ class Classification:
     """Weights of labels in the loss: none or balanced."""
     pretrained: PretrainedPart | None = None
     """The pretrained encoder, if there is one."""
+    ngrams: NGramCounts | None = None
+    """The n-grams of the training texts that vote beside the network."""
     train: Corpus | None = None
     valid: Corpus | None = None
 
@@ -138,9 +143,24 @@ class Classification:
         if self.pretrained is not None:
             return self._build_pretrained(self.pretrained)
         words = None if self.words is None else self.words.size
-        model = Classifier(self.config, words, len(self.labels), features=self.features)
+        model = Classifier(
+            self.config,
+            words,
+            len(self.labels),
+            features=self.features,
+            evidence=None if self.ngrams is None else self._evidence(self.ngrams),
+        )
         fill_embedding(model.inputs, self.kept, self.freeze)
         return model
+
+    def _evidence(self, ngrams: NGramCounts) -> NGramEvidence:
+        return NGramEvidence(
+            ngrams.keys,
+            ngrams.counts,
+            vocabulary=self.tokenizer.size,
+            longest=ngrams.longest,
+            first_word=len(SPECIAL),
+        )
 
     def _build_pretrained(self, part: PretrainedPart) -> PretrainedClassifier:
         network = PretrainedClassifier(part.architecture, len(self.labels), self.config.dropout)
@@ -170,22 +190,34 @@ class Classification:
     def loss(
         self, model: AnyClassifier, batch: Batch, smoothing: float, carried: list[Tensor]
     ) -> tuple[Loss, list[Tensor]]:
-        """Cross-entropy of the label, or binary cross-entropy of each of several labels."""
+        """Cross-entropy of the label, or binary cross-entropy of each of several labels.
+
+        Where n-grams vote, they and the network learn apart, so that the network does not learn
+        only what is left to explain: mostly exceptions. The loss is the mean of theirs.
+        """
         words = batch.words
         if self.features is None and model.training:
             words = drop_words(words, self.word_dropout)
-        output = model(words, batch.lengths)
-        weights = to_device(self.label_weights, output.logits.device)
-        if self.several:
-            targets = batch.labels * (1 - smoothing) + smoothing / 2
-            total = F.binary_cross_entropy_with_logits(
-                output.logits, targets, pos_weight=weights, reduction="sum"
-            )
+        if not model.training or not isinstance(model, Classifier) or model.naive_bayes is None:
+            output = model(words, batch.lengths)
+            total = self._entropy(output.logits, batch.labels, smoothing)
         else:
-            total = F.cross_entropy(
-                output.logits, batch.labels, weights, reduction="sum", label_smoothing=smoothing
-            )
+            output = model(words, batch.lengths, votes=False)
+            labels = batch.labels
+            own = labels if self.several else F.one_hot(labels, len(self.labels)).float()
+            votes = model.naive_bayes(batch.words, batch.lengths, own)
+            parts = (self._entropy(part, labels, smoothing) for part in (output.logits, votes))
+            total = sum(parts, torch.zeros(())) / 2
         return Loss(total, balance_loss(output.balance)), carried
+
+    def _entropy(self, logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+        weights = to_device(self.label_weights, logits.device)
+        if self.several:
+            targets = labels * (1 - smoothing) + smoothing / 2
+            return F.binary_cross_entropy_with_logits(
+                logits, targets, pos_weight=weights, reduction="sum"
+            )
+        return F.cross_entropy(logits, labels, weights, reduction="sum", label_smoothing=smoothing)
 
     @property
     def shares_validation(self) -> bool:
@@ -370,7 +402,7 @@ def check(data: ClassificationData, config: ClassifierConfig) -> None:
     check_pretrained(
         data,
         config,
-        data_options=("tokenizer", "vocabulary", "lowercase", "vectors", "freeze"),
+        data_options=("tokenizer", "vocabulary", "lowercase", "vectors", "freeze", "word_ngrams"),
         used=("dropout",),
     )
     check_max_length(config, "max_tokens", data.max_tokens)
@@ -430,6 +462,11 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
         chunk=CHUNK if features is None else CHUNK_ROWS,
     )
     labels.save(folder / "labels.json")
+    if tokenizer is not None and data.word_ngrams:
+        train = Corpus(folder / TRAIN)
+        texts = zip(train.column("words"), train.column("labels"), strict=True)
+        ngrams = NGramCounts.of(texts, tokenizer.size, data.word_ngrams, len(labels))
+        ngrams.save(folder / NGRAMS)
     shortened = f"{truncated[0]} texts were truncated to {longest} tokens" if truncated[0] else ""
     return splits.report(
         sizes,
@@ -444,10 +481,16 @@ def load(data: ClassificationData, config: ClassifierConfig, folder: Path) -> Cl
     features, kept = load_size(folder), load_vectors(data, folder)
     part = load_pretrained(data, folder)
     longest = [data.max_tokens] if part is None else [data.max_tokens, part.architecture.max_tokens]
+    labels = Labels.load(folder / "labels.json", 1)
+    ngrams = (
+        NGramCounts.load(folder / NGRAMS, data.word_ngrams, len(labels))
+        if data.word_ngrams and features is None
+        else None
+    )
     return Classification(
         with_word_size(config, kept),
         Tokenizer.load(folder / "tokenizer.json") if features is None else None,
-        Labels.load(folder / "labels.json", 1),
+        labels,
         min(longest),
         features=features,
         separator=data.separator if data.several else None,
@@ -456,6 +499,7 @@ def load(data: ClassificationData, config: ClassifierConfig, folder: Path) -> Cl
         word_dropout=data.word_dropout,
         class_weights=data.class_weights,
         pretrained=part,
+        ngrams=ngrams,
     )
 
 

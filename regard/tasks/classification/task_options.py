@@ -15,8 +15,9 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "warmup": 100,
     "label_smoothing": 0.1,
     "average": 5,
+    "word_ngrams": 2,
 }
-PRETRAINED_DEFAULTS: dict[str, Any] = dict(pretrained_options.DEFAULTS)
+PRETRAINED_DEFAULTS: dict[str, Any] = pretrained_options.DEFAULTS | {"word_ngrams": 0}
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,9 @@ class ClassificationData:
     """Keep pretrained word vectors fixed."""
     word_dropout: Annotated[float, PROPORTION] = 0.2
     """Probability that a word is replaced by the unknown token in training."""
+    word_ngrams: Annotated[int, between(0, 4)] = 0
+    """Length of the longest n-grams of words that vote on the label by naive Bayes, beside
+    attention; 0 for none."""
     class_weights: Literal["none", "balanced"] = "none"
     """Weights of labels in the loss; balanced: rare labels count as much as frequent ones."""
     pretrained: str | None = None

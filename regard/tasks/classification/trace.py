@@ -1,5 +1,7 @@
 """The trace of a classified text: what each word attended to, and what pooling attended to."""
 
+from typing import Any
+
 import numpy as np
 from torch import Tensor
 
@@ -12,6 +14,8 @@ from regard.tasks.shared.trace_sides import named_side, numbered_side, text_side
 from regard.tasks.shared.vector_inputs import read_sequence
 from regard.trace import Alternative, Side, Trace
 
+STRONGEST = 10
+"""Number of n-grams whose votes are listed."""
 SIDES = {
     "pooling": ("queries", "text"),
     "pooling.self": ("text", "text"),
@@ -35,9 +39,29 @@ def trace_text(task: Classification, model: AnyClassifier, text: str) -> Trace:
         sides,
         make_looks(weights, sides, SIDES),
         prediction.output,
-        {**prediction.details, "truncated": prediction.truncated},
+        {**prediction.details, "truncated": prediction.truncated, **_votes(task, model, inputs)},
         (tuple(Alternative(label, p) for label, p in probabilities[:ALTERNATIVES]),),
     )
+
+
+def _votes(
+    task: Classification, model: AnyClassifier, inputs: tuple[Tensor, Tensor]
+) -> dict[str, list[dict[str, Any]]]:
+    """The n-grams of the text with the strongest votes, and what each adds to the logits."""
+    if isinstance(model, PretrainedClassifier) or model.naive_bayes is None:
+        return {}
+    votes = model.naive_bayes.votes_of_ngrams(inputs[0][0])
+    words = [task.tokenizer.vocabulary()[i] for i in inputs[0][0].tolist()]
+    strongest = sorted(votes, key=lambda vote: -max(abs(logit) for logit in vote[2]))
+    return {
+        "votes": [
+            {
+                "ngram": " ".join(words[start:end]),
+                "logits": dict(zip(task.labels.names, logits, strict=True)),
+            }
+            for start, end, logits in strongest[:STRONGEST]
+        ]
+    }
 
 
 def _with_pooling(

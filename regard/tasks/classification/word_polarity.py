@@ -69,7 +69,8 @@ def word_polarities(task: Classification, model: Classifier) -> Polarities:
     nothing = model(ids[:1, None], torch.zeros_like(ids[:1])).logits
     values = (logits - nothing).cpu().double()
     exact = (
-        task.config.encoder == "none"
+        task.ngrams is None
+        and task.config.encoder == "none"
         and task.config.pooling in ("sum", "mean")
         and isinstance(model.decision, nn.Linear)
     )

@@ -66,6 +66,8 @@ class ExplainTarget:
     """How tokens are erased: delete or unknown."""
     whole_output: bool = False
     """Whether the one explained choice is the whole output, rather than one position of it."""
+    votes: Float[np.ndarray, "o t"] | None = None
+    """What the n-grams of the tokens add to the log-odds of each output, where they vote."""
 
     @property
     def tokens(self) -> int:
