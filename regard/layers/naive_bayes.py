@@ -54,7 +54,7 @@ class NGramEvidence(nn.Module):
         if not len(keys):
             keys, counts = np.full(1, -1), np.zeros((1, self.labels + 1), np.float32)
         orders = np.searchsorted([vocabulary**n for n in range(1, longest)], keys, "right")
-        sizes = np.bincount(orders, minlength=longest).astype(np.float32)
+        sizes = np.bincount(orders, minlength=longest).clip(1).astype(np.float32)
         totals = np.stack([counts[orders == n].sum(0, np.float64) for n in range(longest)])
         self.register_buffer("keys", torch.from_numpy(keys), persistent=False)
         self.register_buffer("counts", torch.from_numpy(counts), persistent=False)
@@ -105,6 +105,7 @@ class NGramEvidence(nn.Module):
     def _without(self, places: Tensor, order: int, found: Tensor, labels: Tensor) -> Tensor:
         """The evidence of each n-gram by all texts but its own, which has these labels."""
         same = (places.unsqueeze(1) == places.unsqueeze(2)) & found.unsqueeze(1)
+        same &= found.unsqueeze(2)
         own = same.sum(-1, keepdim=True).to(labels)
         size = found.sum(1)[:, None, None].to(labels)
         theirs = labels[:, None]
@@ -145,6 +146,10 @@ class NaiveBayes(nn.Module):
         self.evidence = evidence
         longest = evidence.longest
         self.weight = nn.Parameter(torch.tensor([2 / n for n in range(1, longest + 1)]) / GAIN)
+        self.register_buffer("network_weight", torch.ones(()))
+
+    network_weight: Tensor
+    """The weight of the logits of the network beside which n-grams vote."""
 
     def forward(
         self,
@@ -156,7 +161,8 @@ class NaiveBayes(nn.Module):
         real = torch.arange(words.shape[1], device=words.device) < lengths[:, None]
         evidence = self._by_length(self.evidence(words * real, labels)).sum(1)
         scale = lengths.clamp(min=1).to(evidence).rsqrt()[:, None]
-        return torch.einsum("bnc,n->bc", evidence, self.weight * GAIN) * scale
+        logits: Tensor = torch.einsum("bnc,n->bc", evidence, self.weight * GAIN) * scale
+        return logits
 
     def votes(self, words: Int[Tensor, "t"]) -> Float[Tensor, "t c"]:
         """The share of each word in the logits of one text: n-grams share their votes equally."""
@@ -166,7 +172,8 @@ class NaiveBayes(nn.Module):
             for back in range(order + 1):
                 share = by_length[back:, order] * weight / (order + 1)
                 total[: len(words) - back] += share
-        return total / max(1, len(words)) ** 0.5
+        votes: Tensor = total / max(1, len(words)) ** 0.5
+        return votes
 
     @torch.no_grad()
     def votes_of_ngrams(self, words: Int[Tensor, "t"]) -> list[tuple[int, int, list[float]]]:
@@ -179,4 +186,5 @@ class NaiveBayes(nn.Module):
         ]
 
     def _by_length(self, evidence: Float[Tensor, "b t e"]) -> Float[Tensor, "b t n c"]:
-        return evidence.unflatten(-1, (self.evidence.longest, self.evidence.labels))
+        parts: Tensor = evidence.unflatten(-1, (self.evidence.longest, self.evidence.labels))
+        return parts

@@ -110,7 +110,8 @@ class Classifier(nn.Module):
             if need_weights:
                 weights["experts"] = shares[:, None, None]
         if votes and self.naive_bayes is not None:
-            logits = logits + self.naive_bayes(words, lengths)
+            voted = self.naive_bayes(words, lengths)
+            logits = logits * self.naive_bayes.network_weight + voted
         return Output(logits, weights, balance)
 
 

@@ -181,3 +181,11 @@ def test_counts_are_saved_and_damage_is_named(tmp_path):
 def test_ngrams_that_cannot_be_numbered_are_refused():
     with pytest.raises(RegardError, match="choose fewer word_ngrams"):
         NGramCounts.of(TEXTS, 10**7, 3, LABELS)
+
+
+def test_texts_of_one_word_that_all_have_a_label():
+    own = layer([(np.array([5]), np.array([0])), (np.array([6]), np.array([0]))], longest=2)
+    words, lengths = torch.tensor([[5, 0], [6, 7]]), torch.tensor([1, 2])
+    labels = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    for found in (own(words, lengths), own(words, lengths, labels)):
+        assert found.isfinite().all()

@@ -12,7 +12,7 @@ from sklearn.metrics import f1_score
 
 import regard
 from regard.cli import main
-from regard.inference.explain import explain
+from regard.inference.explain.explanations import explain
 from regard.training.tensor_files import read_tensors
 from tests.tasks.tasks_data import write
 
@@ -335,7 +335,10 @@ def test_training_judges_a_text_without_its_own_ngrams(tmp_path):
     apart = [entropy(part, batch.labels, reduction="sum") for part in (network, votes)]
     assert float(loss) == pytest.approx(float(sum(apart)) / 2)
     assert float(validated) == pytest.approx(float(entropy(seen, batch.labels, reduction="sum")))
-    assert float(entropy(votes, batch.labels)) > float(entropy(seen - network, batch.labels))
+    share = model.naive_bayes.network_weight
+    assert float(entropy(votes, batch.labels)) > float(
+        entropy(seen - share * network, batch.labels)
+    )
 
 
 def test_a_run_that_was_made_before_ngrams_voted_has_none_and_resumes(tmp_path, capsys):
@@ -347,3 +350,29 @@ def test_a_run_that_was_made_before_ngrams_voted_has_none_and_resumes(tmp_path, 
     assert main(["train", "--resume", str(run), "--steps", "3"]) == 0
     assert "finished after 2 updates; extending" in capsys.readouterr().err
     assert regard.load(run).model.naive_bayes is None
+
+
+def test_the_network_is_weighed_by_the_likelihood_of_the_validation_data(tmp_path):
+    from scipy.optimize import minimize_scalar
+
+    from regard.tasks.classification.task import fit_network_weight
+    from regard.tasks.shared.splits import with_corpora
+
+    data = opinions(tmp_path)
+    run = regard.load(trained(tmp_path, data, "--valid", *data))
+    task, model = with_corpora(run.task, run.folder.data), run.model
+    with torch.no_grad():
+        model.decision.weight *= 40  # far too sure, and not always right
+        fit_network_weight(task, model, model.naive_bayes)
+        batch = task.batch_of(task.valid, np.arange(60))
+        alone = model(batch.words, batch.lengths, votes=False).logits.double()
+        votes = model.naive_bayes(batch.words, batch.lengths).double()
+
+    def loss(exponent):
+        logits = alone * 2**exponent + votes
+        entropy = torch.nn.functional.cross_entropy(logits, batch.labels, reduction="sum")
+        return float(entropy) + (exponent * np.log(2)) ** 2 / 2
+
+    best = minimize_scalar(loss, bounds=(-4, 1), method="bounded").x
+    assert np.log2(float(model.naive_bayes.network_weight)) == pytest.approx(best, abs=0.26)
+    assert best < -0.5

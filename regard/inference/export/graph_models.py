@@ -89,7 +89,8 @@ def classifier(model: Classifier) -> dict[str, Graph]:
     else:
         logits, labels = linear(model.decision, vector), model.decision.out_features
     if model.naive_bayes is not None:
-        logits = logits + naive_bayes(model.naive_bayes, given, lengths)
+        weight = graph.weight(model.naive_bayes.network_weight)
+        logits = logits * weight + naive_bayes(model.naive_bayes, given, lengths)
     graph.output("logits", logits, FLOAT, "batch", labels)
     output_weights(weights, "length")
     return {"model": graph}

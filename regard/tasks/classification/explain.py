@@ -65,9 +65,10 @@ def explain_labels(
 
 def _input_layers(network: AnyClassifier) -> tuple[nn.Module, ...]:
     """Word vectors, and the presence of words in n-grams: gradients cover all that is read."""
-    words: nn.Module = network.inputs.words  # type: ignore[assignment,union-attr]
-    voting = isinstance(network, Classifier) and network.naive_bayes is not None
-    return (words, network.naive_bayes.evidence.presence) if voting else (words,)
+    words: nn.Module = network.inputs.words  # type: ignore[assignment]
+    if not isinstance(network, Classifier) or network.naive_bayes is None:
+        return (words,)
+    return (words, network.naive_bayes.evidence.presence)
 
 
 def _votes(

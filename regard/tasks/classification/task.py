@@ -22,7 +22,7 @@ from regard.data.tokenizers.tokenizer import SPECIAL, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
 from regard.devices import to_device
 from regard.errors import OptionError, RegardError
-from regard.layers import NGramEvidence
+from regard.layers import NaiveBayes, NGramEvidence
 from regard.metrics import (
     Tally,
     accuracy,
@@ -174,7 +174,11 @@ class Classification:
 
     def batch(self, examples: np.ndarray) -> Batch:
         """The tensors of one batch."""
-        rows = require_corpus(self.train).rows(examples)
+        return self.batch_of(require_corpus(self.train), examples)
+
+    def batch_of(self, corpus: Corpus, examples: np.ndarray) -> Batch:
+        """Some examples of a corpus."""
+        rows = corpus.rows(examples)
         if self.several:
             labels = torch.zeros(len(examples), len(self.labels))
             for row, numbers in zip(labels, rows["labels"], strict=True):
@@ -200,17 +204,18 @@ class Classification:
             words = drop_words(words, self.word_dropout)
         if not model.training or not isinstance(model, Classifier) or model.naive_bayes is None:
             output = model(words, batch.lengths)
-            total = self._entropy(output.logits, batch.labels, smoothing)
+            total = self.entropy(output.logits, batch.labels, smoothing)
         else:
             output = model(words, batch.lengths, votes=False)
             labels = batch.labels
             own = labels if self.several else F.one_hot(labels, len(self.labels)).float()
             votes = model.naive_bayes(batch.words, batch.lengths, own)
-            parts = (self._entropy(part, labels, smoothing) for part in (output.logits, votes))
+            parts = (self.entropy(part, labels, smoothing) for part in (output.logits, votes))
             total = sum(parts, torch.zeros(())) / 2
         return Loss(total, balance_loss(output.balance)), carried
 
-    def _entropy(self, logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    def entropy(self, logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+        """The summed cross-entropy of labels, as in a batch."""
         weights = to_device(self.label_weights, logits.device)
         if self.several:
             targets = labels * (1 - smoothing) + smoothing / 2
@@ -225,7 +230,9 @@ class Classification:
         return True
 
     def validate(self, model: AnyClassifier) -> Evaluation:
-        """Accuracy on the validation data."""
+        """Accuracy on the validation data, by which the network is weighed against votes first."""
+        if isinstance(model, Classifier) and model.naive_bayes is not None:
+            fit_network_weight(self, model, model.naive_bayes)
         corpus = require_corpus(self.valid)
         inputs = corpus.column("text" if self.features is None else "words")
         columns = zip(inputs, corpus.column("labels"), corpus.column("text"), strict=True)
@@ -367,6 +374,28 @@ class Classification:
 
     def _join(self, labels: Sequence[str]) -> str:
         return (self.separator or " ").join(labels)
+
+
+NETWORK_WEIGHTS = 2.0 ** np.arange(-4, 1.01, 0.25)
+"""Weights of a network beside votes, of which validation chooses one."""
+
+
+@torch.no_grad()
+def fit_network_weight(task: Classification, model: Classifier, votes: NaiveBayes) -> None:
+    """Weigh the logits of the network by the likelihood of the validation data.
+
+    A network that has learned its texts by heart is far too sure of others, unlike the votes. The
+    prior of the logarithm of the weight is a standard normal distribution, for few examples.
+    """
+    corpus = require_corpus(task.valid)
+    losses = np.log(NETWORK_WEIGHTS) ** 2 / 2
+    for chosen in ordered_batches(corpus.lengths("words"), 16384):
+        batch = task.batch_of(corpus, chosen)
+        alone = model(batch.words, batch.lengths, votes=False).logits
+        voted = votes(batch.words, batch.lengths)
+        for i, weight in enumerate(NETWORK_WEIGHTS):
+            losses[i] += float(task.entropy(alone * weight + voted, batch.labels, 0.0))
+    votes.network_weight.fill_(float(NETWORK_WEIGHTS[losses.argmin()]))
 
 
 def _metrics(
