@@ -145,7 +145,7 @@ class NaiveBayes(nn.Module):
         super().__init__()
         self.evidence = evidence
         longest = evidence.longest
-        self.weight = nn.Parameter(torch.tensor([2 / n for n in range(1, longest + 1)]) / GAIN)
+        self.weight = nn.Parameter(torch.tensor([2 / n / GAIN for n in range(1, longest + 1)]))
         self.register_buffer("network_weight", torch.ones(()))
 
     network_weight: Tensor
