@@ -290,7 +290,7 @@ def opinions(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("several", [False, True])
 def test_ngrams_vote_alike_in_batches_packed_runs_traces_and_explanations(several, tmp_path):
-    options = ["--several"] if several else []
+    options = ["--word-ngrams", "2", *(["--several"] if several else [])]
     run = regard.load(trained(tmp_path, opinions(tmp_path), *options))
     texts = ["a dull plot", "it was never quite bright it was", "xyzzy", "film"]
     together = run.task.probabilities(run.model, texts)
@@ -318,7 +318,9 @@ def test_ngrams_vote_alike_in_batches_packed_runs_traces_and_explanations(severa
 
 
 def test_training_judges_a_text_without_its_own_ngrams(tmp_path):
-    run = regard.load(trained(tmp_path, opinions(tmp_path), "--word-dropout", "0"))
+    run = regard.load(
+        trained(tmp_path, opinions(tmp_path), "--word-dropout", "0", "--word-ngrams", "2")
+    )
     from regard.tasks.shared.splits import with_corpora
 
     task = with_corpora(run.task, run.folder.data)
@@ -359,7 +361,7 @@ def test_the_network_is_weighed_by_the_likelihood_of_the_validation_data(tmp_pat
     from regard.tasks.shared.splits import with_corpora
 
     data = opinions(tmp_path)
-    run = regard.load(trained(tmp_path, data, "--valid", *data))
+    run = regard.load(trained(tmp_path, data, "--word-ngrams", "2", "--valid", *data))
     task, model = with_corpora(run.task, run.folder.data), run.model
     with torch.no_grad():
         model.decision.weight *= 40  # far too sure, and not always right

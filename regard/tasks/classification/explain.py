@@ -78,7 +78,7 @@ def _votes(
     if not isinstance(network, Classifier) or network.naive_bayes is None:
         return None
     with torch.no_grad():
-        votes = network.naive_bayes.votes(ids)
+        votes = network.naive_bayes.votes(ids).cpu()
     if task.several:
         signs = torch.tensor([1.0 if yes else -1.0 for yes in chosen])
         rows = votes.T * signs[:, None]

@@ -210,8 +210,8 @@ class Classification:
             labels = batch.labels
             own = labels if self.several else F.one_hot(labels, len(self.labels)).float()
             votes = model.naive_bayes(batch.words, batch.lengths, own)
-            parts = (self.entropy(part, labels, smoothing) for part in (output.logits, votes))
-            total = sum(parts, torch.zeros(())) / 2
+            alone = self.entropy(output.logits, labels, smoothing)
+            total = (alone + self.entropy(votes, labels, smoothing)) / 2
         return Loss(total, balance_loss(output.balance)), carried
 
     def entropy(self, logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
@@ -390,7 +390,7 @@ def fit_network_weight(task: Classification, model: Classifier, votes: NaiveBaye
     corpus = require_corpus(task.valid)
     losses = np.log(NETWORK_WEIGHTS) ** 2 / 2
     for chosen in ordered_batches(corpus.lengths("words"), 16384):
-        batch = task.batch_of(corpus, chosen)
+        batch = to_device(task.batch_of(corpus, chosen), model)
         alone = model(batch.words, batch.lengths, votes=False).logits
         voted = votes(batch.words, batch.lengths)
         for i, weight in enumerate(NETWORK_WEIGHTS):

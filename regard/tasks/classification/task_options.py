@@ -15,9 +15,8 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "warmup": 100,
     "label_smoothing": 0.1,
     "average": 5,
-    "word_ngrams": 2,
 }
-PRETRAINED_DEFAULTS: dict[str, Any] = pretrained_options.DEFAULTS | {"word_ngrams": 0}
+PRETRAINED_DEFAULTS: dict[str, Any] = dict(pretrained_options.DEFAULTS)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from regard.data.batches import pad, pad_vectors
+from regard.devices import to_device
 from regard.models import Classifier
 from regard.models.pretrained.encoder_classifier import PretrainedClassifier
 from regard.tasks.classification.task import AnyClassifier, Classification
@@ -50,8 +51,10 @@ def _votes(
     """The n-grams of the text with the strongest votes, and what each adds to the logits."""
     if isinstance(model, PretrainedClassifier) or model.naive_bayes is None:
         return {}
-    votes = model.naive_bayes.votes_of_ngrams(inputs[0][0])
-    words = [task.tokenizer.vocabulary()[i] for i in inputs[0][0].tolist()]
+    (ids,), _ = to_device(inputs, model)
+    votes = model.naive_bayes.votes_of_ngrams(ids)
+    vocabulary = task.tokenizer.vocabulary()
+    words = [vocabulary[i] for i in ids.tolist()]
     strongest = sorted(votes, key=lambda vote: -max(abs(logit) for logit in vote[2]))
     return {
         "votes": [
