@@ -1,7 +1,7 @@
 """A Python file that defines a module, checked in a process of its own under a time limit.
 
-The file may come from somebody else: it can loop, exit or crash without harm to the caller. This is
-no sandbox: the code runs with the rights of the user.
+The file may come from somebody else: it can loop, print without end, take all memory, exit or crash
+without harm to the caller. This is no sandbox: the code runs with the rights of the user.
 """
 
 import json
@@ -11,12 +11,21 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.errors import RegardError
+from regard.errors import RegardError, printable
+from regard.verified_files import MEBIBYTE, parse_json, read_bytes
+
+MAX_OUTPUT = MEBIBYTE
+"""Bytes that a file may print, and bytes of its report."""
+LONGEST_MESSAGE = 10_000
+"""Characters of an error's message that are shown."""
+MEMORY_SHARE = 0.75
+"""How much of this machine's memory a file may take; beyond that, it gets a MemoryError."""
 
 
 class Grade(NamedTuple):
@@ -26,35 +35,90 @@ class Grade(NamedTuple):
     passed: bool
 
 
-def check_file(path: Path, seconds: float = 60) -> Grade:
+def check_file(path: Path, seconds: float = 60.0, *, memory: int | None = None) -> Grade:
     """Execute a file that defines `module` and `make_inputs` in another process, and check it.
 
     The functions of the file whose names begin with `test_` are called as well. A file that is
-    still running after `seconds` is stopped, together with the processes it started, and fails.
+    still running after `seconds`, or that prints more than `MAX_OUTPUT`, is stopped, together with
+    the processes it started, and fails. What it prints goes to standard error.
+
+    Args:
+        path: the file.
+        seconds: how long it may run.
+        memory: bytes that it may take; `MEMORY_SHARE` of the machine's by default.
     """
     if not path.is_file():
         raise RegardError(f"{path}: no such file")
     with tempfile.TemporaryDirectory(prefix="regard-check-") as folder:
         result = Path(folder) / "grade.json"
         # -P: a file torch.py in the working directory must not hide the package torch
-        command = [sys.executable, "-P", "-m", __spec__.name, str(path), str(result)]
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+        # -u: what a file printed before it was stopped is not lost
+        command = [sys.executable, "-P", "-u", "-m", __spec__.name, str(path), str(result)]
+        child = subprocess.Popen(
+            [*command, str(_memory() if memory is None else memory)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            start_new_session=True,
+        )
         try:
-            code = child.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return Grade(
-                f"{path}: stopped after {seconds:g} seconds: does a loop never end?", False
-            )
+            reason = _watch(child, seconds)
         finally:
             _stop(child)
-        try:
-            grade = json.loads(result.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            ending = f"signal {-code}" if code < 0 else f"exit code {code}"
-            return Grade(f"{path}: ended before it was checked, with {ending}", False)
-    if grade["error"]:
-        raise RegardError(grade["error"])
-    return Grade(grade["report"], grade["passed"])
+        if reason:
+            return Grade(f"{path}: stopped after {reason}: does a loop never end?", False)
+        grade = _read_grade(result)
+    if grade is None:
+        code = child.returncode
+        ending = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return Grade(f"{path}: ended before it was checked, with {ending}", False)
+    return grade
+
+
+def _watch(child: subprocess.Popen[bytes], seconds: float) -> str | None:
+    """Pass on what a process prints until it ends; the reason if it has to be stopped."""
+    assert child.stdout is not None
+    os.set_blocking(child.stdout.fileno(), False)
+    deadline, left = time.monotonic() + seconds, MAX_OUTPUT
+    while time.monotonic() < deadline:
+        ended = child.poll() is not None
+        printed = child.stdout.read(2**16)  # None if there is nothing yet
+        if printed:
+            text = printed[:left].decode("utf-8", "replace")
+            sys.stderr.write(printable(text))
+            sys.stderr.flush()
+            left -= len(printed)
+            if left < 0:
+                return f"it printed {MAX_OUTPUT:,} bytes"
+        elif ended:
+            return None
+        else:
+            time.sleep(0.01)
+    return f"{seconds:g} seconds"
+
+
+def _read_grade(result: Path) -> Grade | None:
+    """What the process wrote; None if the file is missing, or is not what `_main` writes.
+
+    An error that it wrote is raised.
+    """
+    try:
+        grade = parse_json(read_bytes(result, 2 * MAX_OUTPUT))
+        error, report, passed = grade["error"], grade["report"], grade["passed"]
+    except (OSError, ValueError, LookupError, TypeError, RegardError):
+        return None
+    if isinstance(error, str):
+        raise RegardError(" ".join(error.split()))
+    return Grade(report, passed) if isinstance(report, str) and passed in (True, False) else None
+
+
+def _memory() -> int:
+    """Bytes that a file may take; 0 where the system does not say how many there are."""
+    try:
+        return int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return 0
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:
@@ -65,6 +129,8 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
     else:
         child.kill()
     child.wait()
+    if child.stdout is not None:
+        child.stdout.close()
 
 
 def check_here(path: Path) -> Grade:
@@ -114,8 +180,9 @@ def _line(error: BaseException, path: Path) -> int:
 
 
 def _one_line(error: BaseException) -> str:
-    """The kind of an error and its message, without line breaks."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")
+    """The kind of an error and the beginning of its message, without line breaks."""
+    message = " ".join(str(error)[:LONGEST_MESSAGE].split())
+    return f"{type(error).__name__}: {message}".rstrip(": ")
 
 
 def _check_module(names: Mapping[str, Any], path: Path) -> Any:
@@ -137,21 +204,32 @@ def _problem(test: Callable[[], object]) -> str | None:
     except NotImplementedError:
         raise
     except AssertionError as error:
-        return str(error) or "an assertion without a message"
+        return str(error)[:LONGEST_MESSAGE] or "an assertion without a message"
     except (Exception, SystemExit) as error:
         return _one_line(error)
     return None
 
 
-def _main(file: str, result: str) -> None:
+def _main(file: str, result: str, memory: str) -> None:
     """What the child process does: check the file and write the grade as JSON."""
+    _limit_memory(int(memory))
+    process = os.getpid()
     sys.path.append(str(Path(file).resolve().parent))  # so that it can import files beside it
-    grade: dict[str, object] = {"error": None}
+    grade: dict[str, object] = {"error": None, "report": "", "passed": False}
     try:
         grade |= check_here(Path(file))._asdict()
     except RegardError as error:
         grade["error"] = str(error)
-    Path(result).write_text(json.dumps(grade), encoding="utf-8")
+    if os.getpid() == process:  # not in a copy of it that the file made
+        Path(result).write_text(json.dumps(grade), encoding="utf-8")
+
+
+def _limit_memory(memory: int) -> None:
+    with suppress(ImportError, ValueError, OSError):  # Windows, or a system without this limit
+        import resource
+
+        if memory:
+            resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
 
 
 if __name__ == "__main__":

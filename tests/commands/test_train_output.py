@@ -1,6 +1,7 @@
 """What `regard train` prints: what it was given, what came of it, and what to type next."""
 
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -140,3 +141,51 @@ def test_the_interval_over_seeds_stays_within_the_unit(tmp_path):
 def test_several_seeds_are_no_run_of_their_own(data, run, capsys):
     assert train(data, run, "--steps", "4", "--seeds", "2") == 2
     assert "is itself a run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["text", "list", "pipe", "folder", "link", "dangling link"])
+def test_several_seeds_replace_no_summary_of_somebody_else(kind, data, tmp_path, capsys):
+    out, mine = tmp_path / "seeds", tmp_path / "mine.json"
+    out.mkdir()
+    path = out / "seeds.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif "link" in kind:
+        path.symlink_to(mine)
+    else:
+        path.write_text("my seeds" if kind == "text" else "[1, 2]", "utf-8")
+    if kind == "link":
+        mine.write_text("my seeds", "utf-8")
+    before = snapshot(tmp_path)
+    assert train(data, out, "--steps", "2", "--seeds", "2") == 2
+    assert capsys.readouterr().err == (
+        f"regard: {path}: was not written by Regard: choose another --out\n"
+    )
+    assert snapshot(tmp_path) == before
+
+
+def test_several_seeds_leave_other_files_as_they_are(data, tmp_path, capsys):
+    out = tmp_path / "seeds"
+    (out / "seed-2").mkdir(parents=True)
+    for name in ("notes.txt", "report.html", "seed-2/notes.txt"):
+        (out / name).write_text("my own words", "utf-8")
+    before = snapshot(out)
+    assert train(data, out, "--steps", "2", "--seeds", "2", "--seed", "1", "--quiet") == 2
+    assert "seed-2: contains files that are not a run (notes.txt)" in capsys.readouterr().err
+    after = snapshot(out)
+    assert {path: after[path] for path in before} == before
+    assert all(path.is_relative_to(out / "seed-1") for path in after.keys() - before.keys())
+
+
+def snapshot(folder: Path) -> dict[Path, object]:
+    """What is at every path in a folder: the target of a link, the content of a file, or a kind."""
+    return {
+        path: os.readlink(path)
+        if path.is_symlink()
+        else path.read_bytes()
+        if path.is_file()
+        else path.stat().st_mode
+        for path in folder.rglob("*")
+    }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.check import checked_file
 from regard.check.checked_file import Grade, check_here
 from regard.cli import main
 from regard.errors import RegardError
@@ -160,6 +161,63 @@ def test_a_loop_is_stopped_with_what_it_started(
             return
         time.sleep(0.1)
     pytest.fail("the process that the file started still runs")
+
+
+FORKING = """
+import os
+import torch
+for _ in range(3):
+    os.fork()
+def module(x, mask):
+    return x
+def make_inputs(batch, generator):
+    return {"x": torch.randn(batch, 5, 3, generator=generator)}
+"""
+RESULT = "import os, sys\npath = sys.argv[2]\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("while True: print('\\x1b' * 1000)\n", "stopped after it printed 20,000 bytes"),
+        ("import os\nwhile True: os.write(2, b'x' * 1000)\n", "stopped after it printed 20,000"),
+        (RESULT + "open(path, 'w').write('[]'); os._exit(0)\n", "ended before it was checked"),
+        (RESULT + "open(path, 'w').truncate(2**34); os._exit(0)\n", "ended before it was checked"),
+        (RESULT + "os.mkfifo(path); os._exit(0)\n", "ended before it was checked"),
+    ],
+)  # fmt: skip
+def test_what_is_read_from_a_file_is_bounded(
+    text: str,
+    reason: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checked_file, "MAX_OUTPUT", 20_000)
+    file = tmp_path / "mine.py"
+    file.write_text(text, "utf-8")
+    code = main(["check", str(file)])
+    captured = capsys.readouterr()
+    assert (code, captured.out.count("\n"), reason in captured.out) == (1, 1, True)
+    assert "\x1b" not in captured.err
+    assert len(captured.err) <= 20_000 * len(r"\x1b")
+
+
+def test_a_file_that_takes_all_memory_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("x = []\nwhile True: x.append(bytearray(2**24))\n", "utf-8")
+    with pytest.raises(RegardError) as error:
+        checked_file.check_file(file, memory=2**29)
+    assert str(error.value) == f"{file}:2: MemoryError"
+
+
+def test_a_file_that_forks_has_one_grade(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(FORKING, "utf-8")
+    grade = checked_file.check_file(file)
+    assert grade.passed, grade.report
+    assert grade.report.endswith("everything passed")
 
 
 def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -9,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from regard.cli import main
-from regard.experiments import EXPERIMENTS, Finding
+from regard.experiments import EXPERIMENTS, Finding, experiment_table
 from regard.experiments.claims import (
     TOPICS,
     Experiment,
@@ -19,6 +20,7 @@ from regard.experiments.claims import (
     over_seeds,
 )
 from regard.experiments.experiment_results import report_all, run_experiment, verdict
+from regard.plugins import Table
 
 NAMES = list(EXPERIMENTS)
 
@@ -81,3 +83,49 @@ def test_the_command(capsys, tmp_path):
     said = capsys.readouterr()
     assert "The claim held" in said.out
     assert said.err == ""
+
+
+@pytest.mark.parametrize("kind", ["page", "pipe", "folder", "link", "dangling link"])
+def test_all_experiments_replace_no_report_of_somebody_else(kind, tmp_path, capsys):
+    out, mine = tmp_path / "out", tmp_path / "mine.html"
+    out.mkdir()
+    path = out / "report.html"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif "link" in kind:
+        path.symlink_to(mine)
+    else:
+        path.write_text("<title>My experiments</title>", "utf-8")
+    if kind == "link":
+        mine.write_text("<title>My experiments</title>", "utf-8")
+    status = path.lstat()
+    assert main(["experiment", "all", "--size", "tiny", "--out", str(out)]) == 2
+    said = capsys.readouterr()
+    assert said.err == f"regard: {path}: was not written by Regard: choose another --out\n"
+    assert said.out == ""
+    assert os.path.samestat(path.lstat(), status)
+    assert path.lstat().st_mtime_ns == status.st_mtime_ns
+    assert list(out.iterdir()) == [path]
+    assert mine.exists() is (kind == "link")
+
+
+def test_all_experiments_leave_other_files_as_they_are(tmp_path, capsys, monkeypatch):
+    rows = {
+        name: f"regard.experiments.untrained.{name}:EXPERIMENT" for name in ("distance", "masking")
+    }
+    monkeypatch.setattr(experiment_table, "EXPERIMENTS", Table("experiment", "none", rows))
+    mine = [tmp_path / "notes.txt", tmp_path / "distance" / "report.html"]
+    for path in mine:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("my own words", "utf-8")
+    command = ["experiment", "all", "--size", "tiny", "--out", str(tmp_path)]
+    for _ in range(2):  # the second replaces the results of the first
+        assert main(command) == 1
+        assert "distance could not be run" in capsys.readouterr().err
+        assert [path.read_text("utf-8") for path in mine] == ["my own words"] * 2
+        assert {path.name for path in tmp_path.iterdir()} == {
+            "notes.txt", "distance", "masking", "report.html"
+        }  # fmt: skip
+        assert [path.name for path in (tmp_path / "distance").iterdir()] == ["report.html"]
