@@ -345,6 +345,8 @@ def test_penalties_do_what_they_say():
         ("--top-p 1.5", "--top-p: expected more than 0 and at most 1, got 1.5"),
         ("--temperature nan", "--temperature: expected 0 or more and at most 1000, got nan"),
         ("--temperature inf", "--temperature: expected 0 or more and at most 1000, got inf"),
+        ("--temperature 1e39", "--temperature: expected 0 or more and at most 1000, got 1e+39"),
+        ("--beam 1000000000", "--beam: expected 1 or more and at most 1000, got 1000000000"),
         ("--temperature -1", "--temperature: expected 0 or more and at most 1000, got -1"),
         ("--repetition-penalty 0", "--repetition-penalty: expected 0.001 or more"),
         ("--prefix nowhere.txt", "nowhere.txt: cannot be read"),

@@ -146,6 +146,11 @@ def test_score_from_the_command_line(run, tmp_path, capfdbinary):
         ("generate {tag}", "generate does not apply to tag runs"),
         ("score {tag} --data {file}", "score does not apply to tag runs"),
         ("generate {run} --top-p 2", "--top-p: expected more than 0 and at most 1, got 2"),
+        ("generate {run} --temperature 1e39", "--temperature: expected 0 or more and at most 1000"),
+        (
+            "generate {run} --samples 1000000000",
+            "--samples: expected a whole number from 1 to 10,000",
+        ),
         ("generate {run} --tokens 0", "--tokens: expected 1 or more and at most 100000, got 0"),
         ("score {run} --data {file} {file}", "2 files"),
         ("score {run} --data nowhere.txt", "nowhere.txt: cannot be read"),
