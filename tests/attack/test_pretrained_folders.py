@@ -1,6 +1,7 @@
 """Crafted folders of pretrained models: an error of one line, little memory, nothing written."""
 
 import json
+import math
 import os
 import shutil
 import struct
@@ -224,8 +225,8 @@ CASES: dict[str, dict[str, tuple[Craft, str]]] = {
         "heads of 65536": (config(head_dim=65536), "do not fit"),
     },
     "xlm-roberta": {
-        "a score of NaN": (vocabulary(lambda m: m["vocab"].append(["z", float("nan")])), "score"),
-        "a score of 10^400": (vocabulary(lambda m: m["vocab"].append(["z", 10**400])), "cannot"),
+        "a score of NaN": (vocabulary(lambda m: m["vocab"][5].__setitem__(1, math.nan)), "finite"),
+        "a score of 10^400": (vocabulary(lambda m: m["vocab"].append(["zzzz", 10**400])), "cannot"),
         "a piece twice": (vocabulary(lambda m: m["vocab"].append(m["vocab"][5])), "cannot be used"),
         "a piece without score": (vocabulary(lambda m: m["vocab"].append(["z"])), "cannot be used"),
     },
