@@ -65,7 +65,7 @@ export class DifferenceElement extends Drawing {
       context.fillRect(x, y, cell - (cell >= 7 ? 1 : 0), cell - (cell >= 7 ? 1 : 0));
       if (cell < 34) return;
       context.fillStyle = colours.ink[level];
-      context.font = `11px ${FONT}`;
+      context.font = `${Math.min(11, cell * 0.28)}px ${FONT}`;
       context.textAlign = "center";
       context.textBaseline = "middle";
       context.fillText(formatSigned(weight), x + cell / 2, y + cell / 2);
