@@ -53,6 +53,8 @@ SLOW = (
     "pretrained/test_decoders.py",
     "pretrained/test_encoders.py",
     "pretrained/test_imported_runs.py",
+    "pretrained/test_imported_translators.py",
+    "pretrained/test_translators.py",
     "serve",
     "show/test_runs_shown.py",
     "tasks",

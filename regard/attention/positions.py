@@ -18,12 +18,14 @@ def sinusoids(
     width: int,
     *,
     offset: int = 0,
+    interleaved: bool = True,
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
 ) -> Float[Tensor, "t w"]:
     """Sines and cosines of the position: sin(p/10000^(2i/w)) and cos of the same, interleaved.
 
-    Vaswani et al., 2017, https://arxiv.org/abs/1706.03762
+    Vaswani et al., 2017, https://arxiv.org/abs/1706.03762. Without `interleaved` all sines stand
+    before all cosines.
 
     >>> sinusoids(2, 4)
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
@@ -32,7 +34,10 @@ def sinusoids(
     if width % 2:
         raise ValueError(f"sinusoids come in pairs: the width must be even; got {width}")
     angle = _angles(length, width, offset, 10000.0, device)
-    pairs = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
+    if interleaved:
+        pairs = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
+    else:
+        pairs = torch.cat([angle.sin(), angle.cos()], -1)
     return pairs.to(dtype or torch.get_default_dtype())
 
 
@@ -94,6 +99,38 @@ def linear_bias(
     query = torch.arange(keys - queries, keys, device=device)
     distance = (query[:, None] - torch.arange(keys, device=device)).abs()
     return (-slope[:, None, None] * distance).to(dtype or torch.get_default_dtype())
+
+
+class RelativeBias(nn.Module):
+    """A learned bias on the scores for each head and each range of distances.
+
+    Distances up to half of the ranges have one each; beyond, ranges grow in proportion to the
+    distance up to `longest`, and what is farther shares the last one. With `both_ways`, half of
+    the ranges are for keys after the query.
+
+    Raffel et al., 2020, https://arxiv.org/abs/1910.10683
+    """
+
+    def __init__(self, heads: int, ranges: int, longest: int, *, both_ways: bool) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(ranges, heads))
+        nn.init.normal_(self.weight, std=0.02)
+        self.longest, self.both_ways = longest, both_ways
+
+    def forward(self, queries: int, keys: int) -> Float[Tensor, "h q k"]:
+        """The bias of the last queries of a sequence on all its keys."""
+        device = self.weight.device
+        query = torch.arange(keys - queries, keys, device=device)
+        ahead = torch.arange(keys, device=device) - query[:, None]
+        ranges = self.weight.shape[0] // 2 if self.both_ways else self.weight.shape[0]
+        distance = ahead.abs() if self.both_ways else (-ahead).clamp(min=0)
+        exact = ranges // 2
+        grown = (distance.clamp(min=1).float() / exact).log() / math.log(self.longest / exact)
+        wide = (exact + (grown * (ranges - exact)).long()).clamp(max=ranges - 1)
+        number = torch.where(distance < exact, distance, wide)
+        if self.both_ways:
+            number = number + ranges * (ahead > 0)
+        return self.weight[number].permute(2, 0, 1)
 
 
 def slopes(heads: int) -> list[float]:

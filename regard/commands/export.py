@@ -12,16 +12,24 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     """Add `export`."""
     export = commands.add_parser(
         "export",
-        help="export a model to ONNX, with its attention weights",
+        help="export a model to ONNX, transformers or CTranslate2",
         examples=(
             "regard export runs/en-fr",
             "regard export runs/en-fr --out onnx",
+            "regard export runs/en-fr --to huggingface --out models/en-fr",
         ),
     )
     export.add_argument("folder", type=Path, help="the run folder")
-    export.add_argument("--to", default="onnx", help="output format (default: onnx)")
     export.add_argument(
-        "--out", type=Path, metavar="FOLDER", help="output folder (default: onnx in the run folder)"
+        "--to",
+        default="onnx",
+        help="output format: onnx, huggingface or ctranslate2 (default: onnx)",
+    )
+    export.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="output folder (default: one named after the format in the run folder)",
     )
     export.add_argument(
         "--overwrite",

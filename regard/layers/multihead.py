@@ -16,7 +16,7 @@ from regard.attention import attend, normalizers, scores
 from regard.attention.arguments import share_heads
 from regard.attention.masks import Mask, as_mask
 from regard.attention.normalizers import Normalizer
-from regard.attention.positions import linear_bias, rotate
+from regard.attention.positions import RelativeBias, linear_bias, rotate
 from regard.attention.scores import Score
 from regard.errors import unknown
 from regard.layers.expected_size import expect_size
@@ -114,6 +114,8 @@ class MultiHead(nn.Module):
             )
         self.heads, self.key_heads, self.positions = heads, key_heads, positions
         self.rotary_base = rotary_base
+        # a module that several layers share, in a list, so that it has one name in the state dict
+        self.relative: list[RelativeBias] = []
         self.normalize, self.dropout = normalizers.normalizer_by_name(normalize), dropout
         self.query = nn.Linear(width, heads * size, bias)
         self.key = nn.Linear(key_width, key_heads * size, bias)
@@ -178,6 +180,8 @@ class MultiHead(nn.Module):
         bias = None
         if self.positions == "linear":
             bias = linear_bias(self.heads, queries, keys, dtype=heads.dtype, device=heads.device)
+        for relative in self.relative:
+            bias = relative(queries, keys)
         # attend finds shared heads behind a batch only; a single sequence has none.
         group = self.heads // self.key_heads if query.ndim == 2 else 1
         attended = attend(

@@ -45,6 +45,9 @@ class Translator(nn.Module):
     and source in a recurrent decoder.
     """
 
+    frame: tuple[int, int] = (0, 0)
+    """How many tokens the encoder puts before and after a source, with columns of their own."""
+
     def __init__(
         self,
         config: TranslatorConfig,

@@ -4,6 +4,7 @@ Weights are read from safetensors files, which are mapped into memory. A `pytorc
 only where there is no such file, by torch's reader that loads nothing but tensors.
 """
 
+import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,18 +16,41 @@ import safetensors
 import torch
 from torch import Tensor
 
+from regard.atomic_files import write_text
 from regard.errors import RegardError, nearest_name
 from regard.pretrained.checkpoint_config import CheckpointConfig
-from regard.verified_files import MAX_CONFIG, MEBIBYTE, check_regular, open_regular, read_json
+from regard.verified_files import (
+    MAX_CONFIG,
+    MEBIBYTE,
+    check_regular,
+    open_regular,
+    read_bytes,
+    read_json,
+)
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 PICKLED = "pytorch_model.bin"
 MAX_HEADER = 4 * MEBIBYTE
 """Some 30,000 tensors; those of a model with 100 layers take 0.2 MiB."""
+KEPT_FILES = (
+    CONFIG,
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "source.spm",
+    "target.spm",
+)
+"""Files of a folder that a run keeps, to be exported again."""
+SHAPES = "shapes.json"
+MAX_KEPT = 128 * MEBIBYTE
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """What the first checkpoints called the weights of layer norms."""
-
-
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 """Types of weights; quantized ones mean something else."""
 
@@ -109,6 +133,29 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     if (folder / PICKLED).exists():
         return _open_pickled(folder, config)
     raise RegardError(f"{folder}: no weights: expected {WEIGHTS}, or {INDEX} with its files")
+
+
+def keep_originals(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write what `open_originals` reads: config, tokenizer, and the shapes of the weights."""
+    folder.mkdir(exist_ok=True)
+    for name in KEPT_FILES:
+        if (checkpoint.folder / name).is_file():
+            (folder / name).write_bytes(read_bytes(checkpoint.folder / name, MAX_KEPT))
+    shapes = {name: list(shape) for name, shape in checkpoint.shapes.items()}
+    write_text(folder / SHAPES, json.dumps(shapes) + "\n")
+
+
+def open_originals(folder: Path) -> Checkpoint:
+    """The pretrained model of a run without its weights."""
+    try:
+        values, shapes = read_json(folder / CONFIG, MAX_CONFIG), read_json(folder / SHAPES)
+    except FileNotFoundError as error:
+        raise RegardError(
+            f"{error.filename}: is missing: restore it from a copy of the run, or import or train "
+            "it again"
+        ) from None
+    known = {str(name): tuple(int(size) for size in shape) for name, shape in shapes.items()}
+    return Checkpoint(folder, CheckpointConfig(folder / CONFIG, values), {}, known)
 
 
 def _check_family(config: CheckpointConfig) -> None:

@@ -25,6 +25,10 @@ class Source:
     """Whether its rows are tokens, which are renumbered."""
     optional: bool = False
     """Whether a checkpoint may lack it, where a new head is trained."""
+    others: tuple[str, ...] = ()
+    """Further names that a single tensor may have instead."""
+    zero_if_missing: bool = False
+    """Whether it is zero where a checkpoint lacks it."""
 
 
 Sources = dict[str, Source]
@@ -66,14 +70,18 @@ FAMILIES: Table[Family] = Table(
     "pretrained architecture",
     "regard.pretrained",
     {
+        "bart": "regard.pretrained.bart:FAMILY",
         "bert": "regard.pretrained.bert:FAMILY",
         "distilbert": "regard.pretrained.distilbert:FAMILY",
         "electra": "regard.pretrained.electra:FAMILY",
         "gpt2": "regard.pretrained.gpt2:FAMILY",
         "llama": "regard.pretrained.llama:FAMILY",
+        "marian": "regard.pretrained.bart:MARIAN_FAMILY",
         "mistral": "regard.pretrained.llama:MISTRAL_FAMILY",
+        "mt5": "regard.pretrained.t5:MT5_FAMILY",
         "qwen2": "regard.pretrained.llama:QWEN_FAMILY",
         "roberta": "regard.pretrained.roberta:FAMILY",
+        "t5": "regard.pretrained.t5:FAMILY",
         "xlm-roberta": "regard.pretrained.roberta:XLM_FAMILY",
     },
 )

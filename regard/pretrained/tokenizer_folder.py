@@ -17,8 +17,8 @@ def read_tokenizer(
 ) -> ImportedTokenizer:
     """The tokenizer of an encoder with so many rows, with the tokens that it puts around a text."""
     folder = checkpoint.folder
-    names = _special_names(folder)
-    state = _read_state(folder, names)
+    names = read_special_names(folder)
+    state = read_state(folder, names)
     frame = _frame(state) or (names.get("cls_token"), names.get("sep_token"))
     if None in frame:
         raise RegardError(
@@ -27,7 +27,7 @@ def read_tokenizer(
         )
     special = (names.get("pad_token"), names.get("unk_token") or _unknown(state), *frame)
     imported = import_tokenizer(state, special, folder / FILE, prefix_words=prefix_words)
-    _check_size(imported, folder / FILE, vocabulary)
+    check_size(imported, folder / FILE, vocabulary)
     return imported
 
 
@@ -41,8 +41,8 @@ class DecoderTokenizer(NamedTuple):
 def read_decoder_tokenizer(checkpoint: Checkpoint, vocabulary: int) -> DecoderTokenizer:
     """The tokenizer of a language model with so many rows."""
     folder = checkpoint.folder
-    names = _special_names(folder)
-    state = _read_state(folder, names)
+    names = read_special_names(folder)
+    state = read_state(folder, names)
     begin = _first_of_template(state)
     if begin is None and _read_settings(folder).get("add_bos_token") is True:
         begin = names.get("bos_token")
@@ -58,11 +58,12 @@ def read_decoder_tokenizer(checkpoint: Checkpoint, vocabulary: int) -> DecoderTo
         found.append(None if name in found else name)
     last, first, unknown, padding = found
     imported = import_tokenizer(state, (padding, unknown, first, last), folder / FILE)
-    _check_size(imported, folder / FILE, vocabulary)
+    check_size(imported, folder / FILE, vocabulary)
     return DecoderTokenizer(imported, begin is not None and begin == first)
 
 
-def _check_size(imported: ImportedTokenizer, path: Path, vocabulary: int) -> None:
+def check_size(imported: ImportedTokenizer, path: Path, vocabulary: int) -> None:
+    """Raise an error where a tokenizer has tokens that a model with so many rows has not."""
     largest = int(imported.rows.max())
     if largest >= vocabulary:
         raise RegardError(
@@ -84,7 +85,8 @@ def _first_of_template(state: dict[str, Any]) -> str | None:
     return None
 
 
-def _read_state(folder: Path, names: dict[str, str]) -> dict[str, Any]:
+def read_state(folder: Path, names: dict[str, str]) -> dict[str, Any]:
+    """The content of tokenizer.json, or what it would be."""
     try:
         state = read_json(folder / FILE)
     except FileNotFoundError:
@@ -159,7 +161,7 @@ def _read_settings(folder: Path) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def _special_names(folder: Path) -> dict[str, str]:
+def read_special_names(folder: Path) -> dict[str, str]:
     """Names of special tokens by their parts, such as cls_token."""
     given = _read_settings(folder)
     try:

@@ -3,6 +3,7 @@
 Every shape is compared before a weight is read.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -33,9 +34,10 @@ def architecture_of(checkpoint: Checkpoint) -> Any:
         architecture = family_of(checkpoint).architecture(checkpoint)
     except OptionError as error:
         raise RegardError(f"{config.path}: {error}") from error
-    if architecture.layers * LEAST_PER_BLOCK > len(checkpoint.shapes):
+    layers = architecture.layers + getattr(architecture, "decoder_layers", 0)
+    if layers * LEAST_PER_BLOCK > len(checkpoint.shapes):
         raise RegardError(
-            f"{config.path}: has {architecture.layers:,} layers, but there are only "
+            f"{config.path}: has {layers:,} layers, but there are only "
             f"{len(checkpoint.shapes):,} weights: they are of another model"
         )
     return architecture
@@ -87,26 +89,44 @@ def read_weights(
         rows: the row of each token in the tables of the checkpoint.
         new_head: leave out the weights of a head, which is trained anew.
     """
-    wanted: dict[str, tuple[Source, tuple[str, ...]]] = {}
-    for name, parameter in network.state_dict().items():
+    index = torch.from_numpy(rows)
+    located = locate_sources(checkpoint, network, sources, new_head=new_head)
+    shapes = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+    for name, (source, names) in located.items():
+        _compare(checkpoint, source, names, shapes[name])
+    missing = {n for n, s in sources.items() if s.zero_if_missing and n in shapes} - {*located}
+    return {
+        **{name: torch.zeros(shapes[name]) for name in missing},
+        **{
+            name: _read(checkpoint, source, names, index)
+            for name, (source, names) in located.items()
+        },
+    }
+
+
+def locate_sources(
+    checkpoint: Checkpoint, network: nn.Module, sources: Sources, *, new_head: bool = False
+) -> dict[str, tuple[Source, tuple[str, ...]]]:
+    """The source of each weight of a network, and the names of its tensors in a checkpoint."""
+    located: dict[str, tuple[Source, tuple[str, ...]]] = {}
+    for name in network.state_dict():
         source = sources.get(name)
         if new_head and (source is None or name.startswith(("decision", "crf"))):
             continue
         if source is None:
             raise RegardError(f"{checkpoint.folder}: nothing is known of the weights {name}")
-        located = tuple(_locate(checkpoint, part) for part in source.names)
-        missing = [n for n, found in zip(source.names, located, strict=True) if found is None]
-        if missing and new_head and source.optional:
+        wanted = source.names
+        if source.others:
+            stored = [n for n in (*source.names, *source.others) if _locate(checkpoint, n)]
+            wanted = tuple(stored[:1]) or wanted
+        found = tuple(_locate(checkpoint, part) for part in wanted)
+        missing = [n for n, known in zip(wanted, found, strict=True) if known is None]
+        if missing and (source.zero_if_missing or (new_head and source.optional)):
             continue
         if missing:
             raise RegardError(f"{checkpoint.folder}: the weights {missing[0]} are missing")
-        names = tuple(found for found in located if found is not None)
-        _compare(checkpoint, name, source, names, tuple(parameter.shape), len(rows))
-        wanted[name] = source, names
-    index = torch.from_numpy(rows)
-    return {
-        name: _read(checkpoint, source, names, index) for name, (source, names) in wanted.items()
-    }
+        located[name] = source, tuple(known for known in found if known is not None)
+    return located
 
 
 def weight_sources(checkpoint: Checkpoint, architecture: Any) -> Sources:
@@ -116,11 +136,10 @@ def weight_sources(checkpoint: Checkpoint, architecture: Any) -> Sources:
     prefixed = any(name.startswith(family.prefix) for name in checkpoint.shapes)
     prefix = family.prefix if prefixed else ""
     return {
-        name: Source(
-            tuple(prefix + part for part in source.names),
-            source.convert,
-            source.vocabulary,
-            source.optional,
+        name: replace(
+            source,
+            names=tuple(prefix + part for part in source.names),
+            others=tuple(prefix + part for part in source.others),
         )
         for name, source in sources.items()
     }
@@ -133,12 +152,7 @@ def _locate(checkpoint: Checkpoint, name: str) -> str | None:
 
 
 def _compare(
-    checkpoint: Checkpoint,
-    name: str,
-    source: Source,
-    names: tuple[str, ...],
-    expected: tuple[int, ...],
-    tokens: int,
+    checkpoint: Checkpoint, source: Source, names: tuple[str, ...], expected: tuple[int, ...]
 ) -> None:
     shapes = {n: checkpoint.shapes[n] for n in names}
     described = ", ".join(f"{n} {list(shape)}" for n, shape in shapes.items())
@@ -163,7 +177,8 @@ def _read(checkpoint: Checkpoint, source: Source, names: tuple[str, ...], rows: 
     tensor = source.convert(*(checkpoint.tensor(name) for name in names))
     if source.vocabulary:
         known = rows.clamp(min=0)
-        tensor = tensor[known].masked_fill_((rows < 0)[:, None], 0.0)
+        tensor = tensor[known]
+        tensor[rows < 0] = 0.0
     if not bool(torch.isfinite(tensor).all()):
         raise RegardError(f"{checkpoint.folder}: the weights {names[0]} are not finite numbers")
     if tensor.untyped_storage().nbytes() > tensor.nbytes:  # a part of another tensor

@@ -37,6 +37,7 @@ def beam(
     length_penalty: LengthPenalty = no_length_penalty,
     coverage: Coverage | None = None,
     patience: float | None = None,
+    full: bool = False,
     prefix: Prefix | None = None,
     allowed: AllowedKeys | None = None,
 ) -> list[list[Hypothesis]]:
@@ -52,6 +53,9 @@ def beam(
     it may still get, and no coverage penalty is above zero. The result is the same as without
     stopping early. A number as `patience` stops sooner, once `patience` · `width` hypotheses are
     finished (Kasai et al. 2022, https://arxiv.org/abs/2204.05424), which may change it.
+
+    With `full`, hypotheses that end do not take the places of others: the best `width` that go on
+    are kept as well, as in `transformers` and fairseq.
     """
     if not 1 <= nbest <= width:
         raise ValueError(f"a beam of width {width} gives 1 to {width} hypotheses, not {nbest}")
@@ -60,7 +64,7 @@ def beam(
     start = prepare(state, bos, eos, limit, prefix, allowed)
     if len(start.tokens) == 0:
         return []
-    beams = Beams(start, width, nbest, length_penalty, coverage, patience)
+    beams = Beams(start, width, nbest, length_penalty, coverage, patience, full)
     for position in range(start.longest):
         keys = start.allowed_at(position, beams.sentences)
         log_probabilities, state, weights = advance(step, beams.tokens, state, keys)
@@ -100,9 +104,10 @@ class Beams:
         length_penalty: LengthPenalty,
         coverage: Coverage | None,
         patience: float | None,
+        full: bool,
     ) -> None:
         b, device = len(start.tokens), start.tokens.device
-        self.start, self.width, self.coverage = start, width, coverage
+        self.start, self.width, self.coverage, self.full = start, width, coverage, full
         penalties = penalty_table(length_penalty, start.longest)
         self.penalties = penalties.to(device, widest_float(device))
         self.enough_ends = None if patience is None else patience * width
@@ -137,6 +142,9 @@ class Beams:
             raise ValueError(self.dead_end(position, candidates))
         last = candidates.tokens == self.start.eos
         ended, going = possible & last, possible & ~last
+        if self.full:
+            ended[:, self.width :] = False
+            going &= going.cumsum(1) <= self.width
         if ended.any():
             values = self.end(position, ended, candidates, log_probabilities, finished=True)
             new = candidates.totals.new_full(ended.shape, IMPOSSIBLE).masked_scatter_(ended, values)
@@ -171,7 +179,9 @@ class Beams:
             place = torch.arange(n, device=first.device) + shift.repeat_interleave(self.counts)
             empty = totals_of_rows.new_full((m * slots, v), IMPOSSIBLE)
             totals_of_rows = empty.index_copy_(0, place, totals_of_rows)
-        totals, index = best_candidates(totals_of_rows.view(m, slots * v), self.width, beams=slots)
+        # each hypothesis has one end, so that twice as many candidates have `width` without it
+        most = 2 * self.width if self.full else self.width
+        totals, index = best_candidates(totals_of_rows.view(m, slots * v), most, beams=slots)
         slot = torch.div(index, v, rounding_mode="floor")
         return Candidates(totals, index - slot * v, slot + first[:, None])
 

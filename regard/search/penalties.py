@@ -25,9 +25,12 @@ def no_length_penalty(lengths: Float[Tensor, " l"]) -> Float[Tensor, " l"]:
     return torch.ones_like(lengths)
 
 
-def power(alpha: float = 1.0) -> LengthPenalty:
-    """lp(n) = n^α; with α = 1 hypotheses are compared by their mean log-probability per token."""
-    return lambda lengths: lengths**alpha
+def power(alpha: float = 1.0, before: int = 0) -> LengthPenalty:
+    """lp(n) = n^α; with α = 1 hypotheses are compared by their mean log-probability per token.
+
+    `before` counts further tokens before those of the hypothesis.
+    """
+    return lambda lengths: (lengths + before) ** alpha
 
 
 def wu(alpha: float = 0.6) -> LengthPenalty:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from regard.data import DataReport, Example, Source, Summary
     from regard.tasks.shared.explain_target import ExplainTarget
     from regard.tasks.shared.pretrained.pretrained_encoder import AdoptedModel
+    from regard.tasks.shared.transformers_format import TransformersModel
     from regard.tasks.task import Task
     from regard.trace import Trace
 
@@ -148,6 +149,12 @@ class TaskSpec:
 
     adopt: "Callable[..., AdoptedModel] | None" = None
     """(checkpoint): a pretrained model with a head for this task, as a run."""
+
+    pretrained_head: str = ""
+    """The head of pretrained encoders that its runs have: text_head or token_head."""
+    to_transformers: "Callable[..., TransformersModel] | None" = None
+    """(task, model): a model that was trained from random weights, as `transformers` stores it;
+    RegardError names the option that fits none of its architectures."""
 
     http: HttpShapes = field(default_factory=HttpShapes)
     screens: tuple[str, ...] = SCREENS

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from regard.data.tokenizers.recipes import SPECIAL, UNK
+from regard.data.tokenizers.recipes import HIDDEN, SPECIAL, UNK
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.data.tokenizers.tokenizer_file import read_state
 from regard.errors import RegardError
@@ -34,6 +34,7 @@ def import_tokenizer(
     where: object,
     *,
     prefix_words: bool = False,
+    rows: int = 0,
 ) -> ImportedTokenizer:
     """The tokenizer of a `tokenizer.json`.
 
@@ -43,6 +44,7 @@ def import_tokenizer(
         where: the file, for messages.
         prefix_words: put a space before each word of a sentence that is given in words, as models
             of bytes that tag words expect.
+        rows: rows of the model that each have a token, named in the file or not.
     """
     try:
         numbers = _numbers(state)
@@ -54,18 +56,31 @@ def import_tokenizer(
             key=numbers.__getitem__,
         )
         names = [*SPECIAL, *others]
-        rows = [numbers[name] if name is not None else MISSING for name in special]
-        rows += [numbers[name] for name in others]
+        numbered = [numbers[name] if name is not None else MISSING for name in special]
+        numbered += [numbers[name] for name in others]
+        for row in sorted({*range(rows)}.difference(numbered)):
+            names.append(f"{row}{HIDDEN}")
+            numbered.append(row)
         renumbered = _renumber(state, names, special)
         if prefix_words:
             _add_prefix_space(renumbered.get("pre_tokenizer"))
-        inner = read_state(renumbered)
-    except RegardError:
-        raise
     except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise RegardError(f"{where}: this tokenizer cannot be used ({reason})") from error
-    return ImportedTokenizer(Tokenizer(inner), np.array(rows, dtype=np.int64), special)
+        raise _unusable(where, error) from error
+    tokenizer = make_imported(renumbered, where)
+    return ImportedTokenizer(tokenizer, np.array(numbered, dtype=np.int64), special)
+
+
+def make_imported(state: Mapping[str, Any], where: object) -> Tokenizer:
+    """The tokenizer with these steps and this vocabulary, whose special tokens come first."""
+    try:
+        return Tokenizer(read_state(_marked(state)))
+    except Exception as error:
+        raise _unusable(where, error) from error
+
+
+def _unusable(where: object, error: Exception) -> RegardError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    return RegardError(f"{where}: this tokenizer cannot be used ({reason})")
 
 
 def _numbers(state: Mapping[str, Any]) -> dict[str, int]:
@@ -107,7 +122,8 @@ def _renumber(
     if isinstance(model["vocab"], list):
         scores = {str(name): float(score) for name, score in model["vocab"]}
         scored = [scores.get(name or "", 0.0) for name in special]
-        rest = [[name, scores[name]] for name in names[len(SPECIAL) :]]
+        lowest = min(scores.values())
+        rest = [[name, scores.get(name, lowest)] for name in names[len(SPECIAL) :]]
         model["vocab"] = [*map(list, zip(SPECIAL, scored, strict=True)), *rest]
         model["unk_id"] = UNK
     else:
@@ -119,6 +135,15 @@ def _renumber(
             model["merges"] = [
                 merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"]
             ]
+    return {
+        **state,
+        "model": model,
+        "pre_tokenizer": json.loads(json.dumps(state.get("pre_tokenizer"))),
+    }
+
+
+def _marked(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Only what encodes and decodes a text, with the mark of an imported tokenizer."""
     normalizer = state.get("normalizer")
     inner = {"type": "Sequence", "normalizers": [normalizer] if normalizer else []}
     # a sequence in a sequence, which no recipe of Regard begins with, marks an imported tokenizer
@@ -128,10 +153,10 @@ def _renumber(
         "padding": None,
         "added_tokens": [],
         "normalizer": {"type": "Sequence", "normalizers": [inner]},
-        "pre_tokenizer": json.loads(json.dumps(state.get("pre_tokenizer"))),
+        "pre_tokenizer": state.get("pre_tokenizer"),
         "post_processor": None,
         "decoder": state.get("decoder"),
-        "model": model,
+        "model": state["model"],
     }
 
 

@@ -28,6 +28,8 @@ WORD_LEVEL = ("word", "whitespace")
 """Tokenizers with one token per word, which keep given words whole."""
 IMPORTED = {"WordPiece": "wordpiece", "BPE": "imported_bpe", "Unigram": "imported_unigram"}
 """Kinds of tokenizers of pretrained models, by their models."""
+HIDDEN = "\ue000"
+"""Ends the name of a token that no text encodes to, but that a pretrained model may write."""
 GLUE = "\uffed"
 """Marks where two words touch without a space, on the side of the punctuation."""
 

@@ -14,6 +14,7 @@ from regard.data.tokenizers.recipes import (
     BOS,
     EOS,
     GLUE,
+    HIDDEN,
     IMPORTED,
     NEVER_GENERATED,
     PAD,
@@ -127,15 +128,22 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of some tokens; `<pad>`, `<bos>` and `<eos>` are left out."""
         shown = [int(i) for i in ids if int(i) not in (PAD, BOS, EOS)]
-        return self._inner.decode(shown, skip_special_tokens=False)
+        text: str = self._inner.decode(shown, skip_special_tokens=False)
+        return text.replace(HIDDEN, "") if self.kind in IMPORTED.values() else text
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The texts of several rows of tokens."""
         return [self.decode(row) for row in rows]
 
+    def names(self) -> dict[str, int]:
+        """The number of every token by its name in the file."""
+        return dict(self._vocabulary)
+
     def vocabulary(self) -> list[str]:
         """Every token in order, as text; half characters are shown as U+FFFD."""
         names = sorted(self._vocabulary, key=self._vocabulary.__getitem__)
+        if self.kind in IMPORTED.values():
+            names = [name.replace(HIDDEN, "") for name in names]
         if self.kind in WORD_LEVEL:
             return [*SPECIAL, *(name.strip(GLUE) for name in names[len(SPECIAL) :])]
         if self.kind == "character":

@@ -7,6 +7,7 @@ is dropped, and so are weights on tokens that belong to no word.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -165,7 +166,9 @@ def pair_attention(run: Run, pairs: Sequence[Pair]) -> list[PairAttention]:
         for s, t in zip(sources, targets, strict=True)
     ]
     for chosen, output in force_pairs(run.model, sources, targets, need_weights=True):
-        layers = torch.stack(source_attention(output.weights), 1).cpu().double().numpy()
+        before, _ = cast(tuple[int, int], run.model.frame)  # these tokens belong to no word
+        of_text = torch.stack(source_attention(output.weights), 1)[..., before:]
+        layers = of_text.cpu().double().numpy()
         for i, weights in zip(chosen.tolist(), layers, strict=True):
             attention[i].weights[:] = _by_words(sources[i], targets[i], weights)
     return attention

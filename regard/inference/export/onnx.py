@@ -23,7 +23,7 @@ from regard.layers import CRF
 from regard.progress import track
 from regard.verified_files import MAX_CONFIG, file_digest, read_json
 
-FORMATS = ("onnx",)
+FORMATS = ("onnx", "huggingface", "ctranslate2")
 DESCRIPTION = "export.json"
 VOCABULARY_FILES = ("tokenizer", "source", "target", "labels", "characters", "features")
 """Files of a run that map tokens, labels and characters to ids."""
@@ -37,12 +37,14 @@ def export(
 
     Args:
         run: a trained run.
-        to: the format, onnx.
+        to: the format: onnx, huggingface or ctranslate2.
         out: the folder to write to (default: `onnx` in that of the run).
         overwrite: whether to replace files that no export wrote, or that were changed since.
     """
     if to not in FORMATS:
         raise RegardError(unknown("format", to, FORMATS))
+    if to != "onnx":
+        return _export_elsewhere(run, to, out)
     if find_spec("onnx") is None:
         raise RegardError("export needs the package onnx, which is not installed: pip install onnx")
     folder = run.folder.path / to if out is None else out
@@ -65,6 +67,19 @@ def export(
     record = _description(run, graphs, list(files)) | {"digests": digests}
     _write(folder / DESCRIPTION, (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
     return [folder / name for name in [*files, DESCRIPTION]]
+
+
+def _export_elsewhere(run: Run, to: str, out: Path | None) -> list[Path]:
+    """Write the folder of another package, which must be new."""
+    from regard.inference.export.ctranslate2 import export_to_ctranslate2
+    from regard.inference.export.huggingface import export_to_huggingface
+
+    folder = run.folder.path / to if out is None else out
+    _check_folder(folder)
+    if out is None:
+        run.folder.refuse_links(folder)
+    write = export_to_huggingface if to == "huggingface" else export_to_ctranslate2
+    return write(run, folder)
 
 
 def _check_folder(folder: Path) -> None:

@@ -118,3 +118,81 @@ class DecoderArchitecture:
     def max_tokens(self) -> int:
         """Number of tokens of a text, without the one before it."""
         return self.positions - 1
+
+
+@dataclass(frozen=True)
+class TranslatorArchitecture:
+    """An encoder–decoder like BART (Lewis et al., 2020), Marian or T5 (Raffel et al., 2020)."""
+
+    family: str
+    """The name of its kind, such as marian."""
+    vocabulary: Annotated[int, between(4, 10**7)]
+    """Number of tokens, of both languages together."""
+    positions: Annotated[int, between(3, 10**6)]
+    """Longest source or target, in tokens, with those around it."""
+    width: Size
+    """Size of the states."""
+    layers: Size
+    """Number of blocks of the encoder."""
+    decoder_layers: Size
+    """Number of blocks of the decoder."""
+    heads: Size
+    """Number of heads of the encoder."""
+    decoder_heads: Size
+    """Number of heads of the decoder."""
+    feed_forward: Size
+    """Hidden size of the feed-forward networks of the encoder."""
+    decoder_feed_forward: Size
+    """Hidden size of the feed-forward networks of the decoder."""
+    head_size: Size | None = None
+    """Size of a head (default: width / heads)."""
+    activation: Activation = "gelu"
+    """Activation of the feed-forward networks."""
+    gated: bool = False
+    """Whether feed-forward networks have a gate."""
+    norm: Literal["layer", "rms"] = "layer"
+    """Kind of normalization: after each part where it is "layer", before it where "rms"."""
+    epsilon: Annotated[float, Bounds(0, 1, low_open=True)] = 1e-5
+    """What normalization adds to the variance."""
+    places: Literal["learned", "sinusoids", "relative"] = "learned"
+    """How positions are known: vectors that are added, or biases of self-attention by distance."""
+    distances: Annotated[int, between(4, 10**4)] = 32
+    """Number of ranges of distances that have biases of their own."""
+    longest_distance: Annotated[int, between(3, 10**6)] = 128
+    """Distance from which on all have the same bias."""
+    scaled_words: bool = False
+    """Whether word vectors are multiplied by √width."""
+    input_norm: bool = False
+    """Whether the inputs of the first blocks are normalized."""
+    tied: bool = True
+    """Whether the table of word vectors predicts tokens too."""
+    scaled_states: bool = False
+    """Whether the last states are divided by √width before they predict."""
+    begins: bool = False
+    """Whether a source begins with `<bos>`; every source ends with `<eos>`."""
+    leads: bool = False
+    """Whether the decoder reads `<eos>` before `<bos>`."""
+    has_padding: bool = False
+    """Whether the model has a token for padding, which gets a logit."""
+    begin_name: str = "<bos>"
+    """What the model calls the token that its decoder begins with."""
+    end_name: str = "<eos>"
+    """What the model calls the token that ends texts."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.head_size is not None:
+            return
+        for name, heads in (("heads", self.heads), ("decoder_heads", self.decoder_heads)):
+            if self.width % heads:
+                raise OptionError(name, f"{heads} heads do not divide a width of {self.width}")
+
+    @property
+    def frame(self) -> tuple[int, int]:
+        """How many tokens stand before and after a source."""
+        return int(self.begins), 1
+
+    @property
+    def max_tokens(self) -> int:
+        """Number of tokens of a source, without those around it."""
+        return self.positions - sum(self.frame)

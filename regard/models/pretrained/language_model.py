@@ -17,7 +17,7 @@ from regard.layers.dropout import Dropout
 from regard.models.causal_networks import TransformerNetwork
 from regard.models.language import LanguageModel
 from regard.models.layer_options import LayerOptions
-from regard.models.pretrained.architecture import DecoderArchitecture
+from regard.models.pretrained.architecture import Activation, DecoderArchitecture
 from regard.models.pretrained.encoder import ACTIVATIONS, WordTable
 
 BEGIN, END = 2, 3
@@ -77,13 +77,14 @@ class TokenLogits(nn.Module):
 class GatedFeedForward(nn.Module):
     """W₂ (f(W_g x) · W₁ x), at each position independently."""
 
-    def __init__(self, architecture: DecoderArchitecture, dropout: float) -> None:
+    def __init__(
+        self, width: int, hidden: int, activation: Activation, dropout: float, *, bias: bool
+    ) -> None:
         super().__init__()
-        width, hidden, bias = architecture.width, architecture.feed_forward, architecture.feed_bias
         self.gate = nn.Linear(width, hidden, bias)
         self.inner = nn.Linear(width, hidden, bias)
         self.outer = nn.Linear(hidden, width, bias)
-        self.activation = ACTIVATIONS[architecture.activation]()  # type: ignore[operator]
+        self.activation = ACTIVATIONS[activation]()  # type: ignore[operator]
         self.dropout = Dropout(dropout)
 
     def forward(self, states: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
@@ -123,7 +124,13 @@ def _blocks(architecture: DecoderArchitecture, dropout: float) -> TransformerNet
     for block in network.stack:
         block.own = _attention(architecture, dropout)
         if architecture.gated:
-            block.feed_forward = GatedFeedForward(architecture, dropout)  # type: ignore[assignment]
+            block.feed_forward = GatedFeedForward(  # type: ignore[assignment]
+                architecture.width,
+                architecture.feed_forward,
+                architecture.activation,
+                dropout,
+                bias=architecture.feed_bias,
+            )
         else:
             block.feed_forward[1] = ACTIVATIONS[architecture.activation]()  # type: ignore[operator]
         for name in ("own_norm", "feed_norm"):

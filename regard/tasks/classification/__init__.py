@@ -18,6 +18,7 @@ SPEC = TaskSpec(
     attend_with="--pooling weighted",
     training_defaults=task_options.TRAINING_DEFAULTS,
     pretrained_defaults=task_options.PRETRAINED_DEFAULTS,
+    pretrained_head="text_head",
     adopt=deferred("regard.tasks.classification.pretrained_model:adopt"),
     compares="labels",
     check=deferred("regard.tasks.classification.task:check"),

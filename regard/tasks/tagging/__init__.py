@@ -18,6 +18,7 @@ SPEC = TaskSpec(
     attend_with="--encoder recurrent_self",
     training_defaults=task_options.TRAINING_DEFAULTS,
     pretrained_defaults=task_options.PRETRAINED_DEFAULTS,
+    pretrained_head="token_head",
     adopt=deferred("regard.tasks.tagging.pretrained_model:adopt"),
     compares="tag sequences",
     check=deferred("regard.tasks.tagging.task:check"),

@@ -16,7 +16,8 @@ def _source_attention(translation: Any, model: Any) -> tuple[int, int]:
 
     decoder: Any = model.decoder
     if isinstance(decoder, TransformerDecoder):
-        return len(decoder.stack.blocks), translation.config.heads
+        blocks: list[Any] = list(decoder.stack.blocks)
+        return len(blocks), blocks[0].source.heads
     if translation.config.attention == "none":
         raise RegardError("a model without attention to the source has no alignments")
     return 1, 1
@@ -37,6 +38,11 @@ SPEC = TaskSpec(
     train_example="--data pairs.tsv --model transformer --width 256",
     attend_with="--attention additive",
     training_defaults=task_options.TRAINING_DEFAULTS,
+    pretrained_defaults=task_options.PRETRAINED_DEFAULTS,
+    adopt=deferred("regard.tasks.translation.pretrained_model:adopt"),
+    to_transformers=deferred(
+        "regard.tasks.translation.transformers_model:translator_for_transformers"
+    ),
     compares="texts",
     check=deferred("regard.tasks.translation.task:check"),
     corpus="english_french",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -35,6 +36,7 @@ from regard.search import (
     text_generator,
 )
 from regard.tasks.prediction import Prediction
+from regard.tasks.shared.pretrained.pretrained_encoder import PretrainedPart
 from regard.tasks.shared.trace_sides import decode_with_spans, word_spans
 from regard.tasks.translation.task_options import Decoding
 
@@ -68,6 +70,19 @@ class TranslationSides(Protocol):
         """Tokens of a source that are read."""
         ...
 
+    @property
+    def pretrained(self) -> PretrainedPart | None:
+        """The pretrained model, if there is one."""
+        ...
+
+
+def names_around(task: TranslationSides) -> tuple[list[str], list[str]]:
+    """What a pretrained model calls the tokens that it puts before and after a source."""
+    if task.pretrained is None:
+        return [], []
+    architecture = task.pretrained.architecture
+    return [architecture.begin_name] * architecture.frame[0], [architecture.end_name]
+
 
 def translate_texts(
     task: TranslationSides,
@@ -100,8 +115,10 @@ def translate_texts(
     names = task.target.vocabulary() if decoding.return_tokens else None
     predictions = []
     for source, nbest in zip(encoded, hypotheses, strict=True):
-        tokens = source.tokens[: task.max_tokens]
-        records = [_record(task.target, one, tokens, decoding, names) for one in nbest]
+        before, after = names_around(task)
+        tokens = [*before, *source.tokens[: task.max_tokens], *after]
+        words = slice(len(before), len(tokens) - len(after))
+        records = [_record(task.target, one, tokens, words, decoding, names) for one in nbest]
         details = {name: value for name, value in records[0].items() if name != "output"}
         if decoding.weights:
             details["source_tokens"] = tokens
@@ -213,7 +230,7 @@ class SourceBatch:
     """What takes the steps: the model, or its decoder compiled for this machine."""
     lengths: Tensor
     keys: int
-    """Source tokens of the longest sentence."""
+    """Source tokens of the longest sentence, with those that the model puts around it."""
     state: Any
     """The decoder's state before the first token; hypotheses of a sentence share its source."""
     encoder_weights: Weights
@@ -237,7 +254,8 @@ class SourceBatch:
         state: Any = (decoder or model).start(context)
         shared = PerSentence(state.source) if decoder is None else Shared(state.source)
         shared_state = state._replace(source=shared)
-        return cls(decoder or model, lengths, source.shape[1], shared_state, context.weights)
+        keys = source.shape[1] + sum(model.frame)
+        return cls(decoder or model, lengths, keys, shared_state, context.weights)
 
     def step(self, need_weights: bool, record: list[Tensor] | None = None) -> Step:
         """The step function of the search; `record` collects the log-probabilities of each step."""
@@ -271,13 +289,14 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The translations of the sources of a batch, by beam, greedy search or sampling."""
     penalty = decoding.repetition_penalty
+    leads = task.pretrained is not None and task.pretrained.architecture.leads
     common: dict[str, Any] = {
         "bos": BOS,
         "eos": EOS,
         "limit": _length_limits(task, batch.lengths, prefixes),
         "prefix": prefixes,
         "allowed": None if pins is None else pin_attention(list(pins), batch.keys),
-        "length_penalty": power(decoding.length_penalty),
+        "length_penalty": power(decoding.length_penalty, int(leads)),
     }
     step = forbid_tokens(batch.step(need_weights or bool(decoding.coverage)), NEVER_GENERATED)
     if decoding.sampled:
@@ -299,8 +318,9 @@ def search(
         batch.state,
         width=decoding.beam,
         nbest=decoding.nbest,
-        coverage=_coverage(batch, decoding.coverage),
+        coverage=_coverage(batch, decoding.coverage, len([*chain(*names_around(task))])),
         patience=None if decoding.exact else 1.0,
+        full=task.pretrained is not None,
         **common,
     )
 
@@ -310,14 +330,14 @@ def source_ids(task: TranslationSides, texts: Sequence[str]) -> list[np.ndarray]
     return [np.array(row[: task.max_tokens], dtype=np.int64) for row in task.source.ids(texts)]
 
 
-def _coverage(batch: SourceBatch, beta: float) -> Coverage | None:
+def _coverage(batch: SourceBatch, beta: float, around: int) -> Coverage | None:
     if not beta:
         return None
     start = torch.full_like(batch.lengths, BOS)
     name = _last_source_attention(batch.step(True)(start, batch.state)[2] or {})
     if name is None:
         raise OptionError("coverage", "this model has no attention to the source")
-    real = torch.arange(batch.keys, device=batch.lengths.device) < batch.lengths[:, None]
+    real = torch.arange(batch.keys, device=batch.lengths.device) < batch.lengths[:, None] + around
     return Coverage(name, beta, real)
 
 
@@ -354,13 +374,14 @@ def _record(
     target: Tokenizer,
     hypothesis: Hypothesis,
     source: Sequence[str],
+    words: slice,
     decoding: Decoding,
     names: Sequence[str] | None,
 ) -> dict[str, Any]:
     """One translation in plain values."""
     output = target.decode(hypothesis.output)
     if decoding.replace_unknown and UNK in hypothesis.output:
-        output = replace_unknown_tokens(target, hypothesis, source)
+        output = replace_unknown_tokens(target, hypothesis, source, words)
     record: dict[str, Any] = {
         "output": output,
         "score": hypothesis.normalized_log_probability,
@@ -384,6 +405,7 @@ def pin_tokens(task: TranslationSides, text: str, words: Pins) -> dict[int, list
     spans = word_spans(text)
     offsets = task.source.encode(text).offsets[: task.max_tokens]
     numbers = token_to_word(offsets, spans)
+    before = len(names_around(task)[0])
     pins = {}
     for position, chosen in words.items():
         for word in chosen:
@@ -391,14 +413,17 @@ def pin_tokens(task: TranslationSides, text: str, words: Pins) -> dict[int, list
                 raise RegardError(
                     f"no source word {word}: {text[:40]!r} has {len(spans)} words, counted from 0"
                 )
-        pins[position] = [i for i, number in enumerate(numbers) if number in chosen]
+        pins[position] = [i + before for i, number in enumerate(numbers) if number in chosen]
     return pins
 
 
-def replace_unknown_tokens(target: Tokenizer, hypothesis: Hypothesis, source: Sequence[str]) -> str:
+def replace_unknown_tokens(
+    target: Tokenizer, hypothesis: Hypothesis, source: Sequence[str], words: slice = slice(None)
+) -> str:
     """The text of a hypothesis with the most attended source token for each unknown one.
 
-    Heads and layers are averaged. Luong et al., 2015, https://arxiv.org/abs/1410.8206
+    Heads and layers are averaged; `words` are the source tokens that stand for text.
+    Luong et al., 2015, https://arxiv.org/abs/1410.8206
     """
     text, spans = decode_with_spans(target, hypothesis.output)
     to_source = [
@@ -407,7 +432,7 @@ def replace_unknown_tokens(target: Tokenizer, hypothesis: Hypothesis, source: Se
     if not to_source or not source:
         return text
     mean = torch.stack([weights.flatten(0, -3).mean(0) for weights in to_source]).mean(0)
-    mean = mean[:, : len(source)]
+    source, mean = source[words], mean[:, : len(source)][:, words]
     for position in reversed(range(len(spans))):
         if hypothesis.output[position] == UNK:
             start, end = spans[position]

@@ -1,5 +1,8 @@
 """What of a translation is explained: each token of it, given those before it."""
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -7,7 +10,8 @@ from torch import Tensor, nn
 from regard.data.tokenizers.tokenizer import BOS, EOS, SPECIAL
 from regard.devices import device_of
 from regard.models import Translator
-from regard.tasks.shared.attention_flow import flow_to_source
+from regard.models.output import Weights
+from regard.tasks.shared.attention_flow import AttentionFlow, flow_to_source
 from regard.tasks.shared.attention_modules import attention_modules
 from regard.tasks.shared.explain_target import (
     ExplainTarget,
@@ -50,16 +54,32 @@ def explain_translation(
         input_layers=(network.source.words,),
         output_attention=_attention_to_source(network),
         read=read,
-        side_name="source",
+        side_name="source" if task.pretrained is None else "tokens",
         side=side,
         positions=tuple(range(len(target))),
         chosen=tuple(best.tokens),
         names=(*(output[start:stop] for start, stop in spans), *end),
         visible=np.ones((len(target), len(ids)), dtype=bool),
         units=word_units(task.source, side),
-        flow=flow_to_source,
+        flow=partial(_flow_to_text, network),
         erase=erase,
     )
+
+
+def _flow_to_text(
+    network: Translator, weights: Weights, positions: Sequence[int], tokens: int
+) -> AttentionFlow:
+    """Attention to the text alone, without the tokens that a model puts around it."""
+    before, after = network.frame
+    rows = next((w.shape[-2] for name, w in weights.items() if name.endswith("source")), 0)
+    shown = {
+        # what a decoder read before the first word is no row of its weights
+        name: w[..., -rows:] if name.startswith("decoder.") and name.endswith("self") else w
+        for name, w in weights.items()
+    }
+    flow = flow_to_source(shown, positions, tokens + before + after)
+    kept = slice(before, before + tokens)
+    return AttentionFlow(*(None if part is None else part[:, kept] for part in flow))
 
 
 def _attention_to_source(network: Translator) -> tuple[nn.Module, ...]:

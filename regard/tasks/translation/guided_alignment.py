@@ -6,6 +6,7 @@ Learning to Align and Translate with Transformer Models, https://arxiv.org/abs/1
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,26 +19,40 @@ from regard.data.tokenizers.tokenizer import Encoded
 from regard.errors import OptionError, RegardError
 from regard.metrics.alignment import Link, parse_weighted_pharaoh
 from regard.models import TranslatorConfig
+from regard.models.pretrained.architecture import TranslatorArchitecture
 from regard.tasks.shared.word_attention import AttentionPlace, tokens_of_words
 
 WEIGHT_UNIT = 10_000
 """Weights are stored as integers, in these parts."""
 
 
-def guided_place(config: TranslatorConfig, layer: int | None, head: int) -> AttentionPlace:
-    """The attention that is guided: the recurrent one, or one head of a transformer.
+class AttentionToGuide(NamedTuple):
+    """How many layers and heads attend to the source, and which row is guided."""
+
+    layers: int
+    heads: int
+    shift: int
+
+
+def attention_to_guide(model: TranslatorConfig | TranslatorArchitecture) -> AttentionToGuide:
+    """The attention to the source that a model has.
 
     A recurrent decoder predicts a word from what it attends to, so that the row that predicts it
     is guided. The head of a transformer is guided in the row that has just read the word, where
-    the word itself is known (Chen et al., 2020, https://arxiv.org/abs/2004.14837); by default it
-    is in the layer before the last.
+    the word itself is known (Chen et al., 2020, https://arxiv.org/abs/2004.14837).
     """
-    if (config.decoder or config.model) == "recurrent":
-        if config.attention == "none":
-            raise OptionError("alignments", "a model without attention cannot be guided")
-        layers, heads, shift = 1, 1, 0
-    else:
-        layers, heads, shift = config.layers or 3, config.heads, 1
+    if isinstance(model, TranslatorArchitecture):
+        return AttentionToGuide(model.decoder_layers, model.decoder_heads, 1)
+    if (model.decoder or model.model) != "recurrent":
+        return AttentionToGuide(model.layers or 3, model.heads, 1)
+    if model.attention == "none":
+        raise OptionError("alignments", "a model without attention cannot be guided")
+    return AttentionToGuide(1, 1, 0)
+
+
+def guided_place(candidates: AttentionToGuide, layer: int | None, head: int) -> AttentionPlace:
+    """The attention that is guided: by default in the layer before the last."""
+    layers, heads, shift = candidates
     chosen = max(0, layers - 2) if layer is None else layer
     for name, value, count in (("align_layer", chosen, layers), ("align_head", head, heads)):
         if not 0 <= value < count:

@@ -1,7 +1,7 @@
 """Translation: pairs of sentences, an encoder–decoder, beam search and BLEU."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,15 +14,20 @@ from regard.data.batches import pad, shuffled_batches
 from regard.data.corpus import Corpus, in_chunks
 from regard.data.plausibility import check_not_numbers
 from regard.data.tokenizers.tokenizer import BOS, EOS, Tokenizer
+from regard.errors import OptionError
 from regard.metrics import bleu, chrf, measure
 from regard.models import Translator, TranslatorConfig
 from regard.models.output import sum_losses
+from regard.models.pretrained.architecture import TranslatorArchitecture
+from regard.models.pretrained.translator import PretrainedTranslator
 from regard.search import Hypothesis
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.by_length import by_input_length
 from regard.tasks.shared.extra_metrics import extra_metrics
 from regard.tasks.shared.length_limits import check_max_length
 from regard.tasks.shared.losses import balance_loss, next_token_loss
+from regard.tasks.shared.pretrained.pretrained_encoder import PretrainedPart
+from regard.tasks.shared.pretrained.pretrained_options import check_pretrained
 from regard.tasks.shared.splits import (
     Read,
     Splits,
@@ -35,12 +40,14 @@ from regard.tasks.task import Evaluation, Loss, Sample
 from regard.tasks.translation.decode import BATCH_TOKENS, Pins, decode, translate_texts
 from regard.tasks.translation.guided_alignment import (
     alignment_targets,
+    attention_to_guide,
     guided_alignment_loss,
     guided_place,
     token_links,
     token_weights,
     with_links,
 )
+from regard.tasks.translation.pretrained_model import copy_translator, load_translator
 from regard.tasks.translation.task_options import (
     Decoding,
     Quantization,
@@ -73,10 +80,16 @@ class Translation:
     guided: AttentionPlace | None = None
     """The attention that is trained on given alignments."""
     align_loss: float = 0.0
+    pretrained: PretrainedPart | None = None
 
     def build(self) -> Translator:
-        """A translator with initial weights."""
-        return Translator(self.config, self.source.size, self.target.size)
+        """A translator with initial weights, or a pretrained one."""
+        if self.pretrained is None:
+            return Translator(self.config, self.source.size, self.target.size)
+        network = PretrainedTranslator(self.pretrained.architecture, self.config.dropout)
+        if self.train is not None:
+            self.pretrained.start(network)
+        return network
 
     def plan(self, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
         """Batches of similar length, in random order."""
@@ -116,7 +129,9 @@ class Translation:
         tokens = next_token_loss(output.logits, batch.target[:, 1:], smoothing)
         links = None
         if self.guided is not None and batch.alignment is not None:
-            attention = self.guided.of(output.weights)
+            before = model.frame[0]
+            keys = slice(before, before + batch.source.shape[1])
+            attention = self.guided.of(output.weights)[..., keys]
             links = self.align_loss * guided_alignment_loss(attention, batch.alignment)
         return Loss(tokens, sum_losses([balance_loss(output.balance), links])), carried
 
@@ -200,9 +215,14 @@ def read(data: TranslationData, sources: Sequence[Source], summary: Summary) -> 
 
 def check(data: TranslationData, config: TranslatorConfig) -> None:
     """Check that the model has positions for the longest sentence, and the head to be guided."""
+    check_pretrained(
+        data, config, data_options=("tokenizer", "vocabulary", "lowercase"), used=("dropout",)
+    )
+    if data.pretrained is not None:
+        return
     check_max_length(config, "max_tokens", data.max_tokens)
     if data.alignments is not None:
-        guided_place(config, data.align_layer, data.align_head)
+        guided_place(attention_to_guide(config), data.align_layer, data.align_head)
 
 
 def prepare(data: TranslationData, folder: Path, seed: int) -> DataReport:
@@ -215,8 +235,17 @@ def prepare(data: TranslationData, folder: Path, seed: int) -> DataReport:
         options = ("source", "target")
         check_not_numbers((p.source for p in splits.train()), guessed, "source", options)
         check_not_numbers((p.target for p in splits.train()), guessed, "target", options)
-    source = _train_tokenizer(lambda: (pair.source for pair in splits.train()), data)
-    target = _train_tokenizer(lambda: (pair.target for pair in splits.train()), data)
+    notes: list[str] = []
+    if data.pretrained is None:
+        source = _train_tokenizer(lambda: (pair.source for pair in splits.train()), data)
+        target = _train_tokenizer(lambda: (pair.target for pair in splits.train()), data)
+        source.save(folder / "source.json")
+        target.save(folder / "target.json")
+    else:
+        translator, note = copy_translator(data.pretrained, folder)
+        source, target = translator.source, translator.target
+        _check_sizes(data, translator.architecture)
+        notes.append(note)
     too_long = [0]
 
     def left_out() -> str:
@@ -236,25 +265,43 @@ def prepare(data: TranslationData, folder: Path, seed: int) -> DataReport:
         ),
         left_out=left_out,
     )
-    source.save(folder / "source.json")
-    target.save(folder / "target.json")
     sides = {"source": source, "target": target}
     return splits.report(
         sizes,
         vocabularies={side: tokenizer.size for side, tokenizer in sides.items()},
-        notes=[*(f"{side}: {t.note}" for side, t in sides.items() if t.note), left_out()],
+        notes=[*notes, *(f"{side}: {t.note}" for side, t in sides.items() if t.note), left_out()],
     )
 
 
 def load(data: TranslationData, config: TranslatorConfig, folder: Path) -> Translation:
     """The task of a run whose data was prepared."""
     source, target = (Tokenizer.load(folder / f"{side}.json") for side in ("source", "target"))
+    part = load_translator(data, folder)
+    if part is not None:
+        architecture: TranslatorArchitecture = part.architecture
+        config = replace(config, max_length=architecture.positions - int(architecture.leads))
     guided = None
     if data.alignments is not None:
-        guided = guided_place(config, data.align_layer, data.align_head)
+        candidates = attention_to_guide(config if part is None else part.architecture)
+        guided = guided_place(candidates, data.align_layer, data.align_head)
     return Translation(
-        config, source, target, data.max_tokens, guided=guided, align_loss=data.align_loss
+        config,
+        source,
+        target,
+        data.max_tokens,
+        guided=guided,
+        align_loss=data.align_loss,
+        pretrained=part,
     )
+
+
+def _check_sizes(data: TranslationData, architecture: TranslatorArchitecture) -> None:
+    """Check that a pretrained model has positions for the longest sentence, and the guided head."""
+    most = architecture.max_tokens - int(architecture.leads)
+    if data.max_tokens > most:
+        raise OptionError("max_tokens", f"expected at most {most}, the model's positions")
+    if data.alignments is not None:
+        guided_place(attention_to_guide(architecture), data.align_layer, data.align_head)
 
 
 def _reader_with_links(data: TranslationData) -> Read[Pair]:

@@ -20,10 +20,10 @@ from regard.models import Translator
 from regard.search import Hypothesis, force_decode, pin_attention
 from regard.tasks.shared.trace_looks import expert_side, make_looks, most_likely
 from regard.tasks.shared.trace_sides import decode_with_spans, text_side
-from regard.tasks.translation.decode import Pins, SourceBatch, search, source_ids
+from regard.tasks.translation.decode import Pins, SourceBatch, names_around, search, source_ids
 from regard.tasks.translation.task import Translation
 from regard.tasks.translation.task_options import Decoding
-from regard.trace import Trace
+from regard.trace import Side, Token, Trace
 
 SIDES = {
     "source": ("target", "source"),
@@ -78,13 +78,16 @@ def trace_text(
         hypotheses = [best]
     encoder_weights = {name: tensor[0] for name, tensor in batch.encoder_weights.items()}
     weights = encoder_weights | best.weights
+    first, last = ("".join(names) for names in names_around(task))
     sides = {
-        "source": text_side(text, source.offsets[: task.max_tokens]),
+        "source": text_side(text, source.offsets[: task.max_tokens], first=first, last=last),
         "target": text_side(output, spans, last=SPECIAL[EOS] if best.finished else ""),
     }
     if any(name.startswith("decoder") and name.endswith("self") for name in weights):
         read = spans if best.finished else spans[:-1]
         sides["written"] = text_side(output, read, first=SPECIAL[BOS])
+        if task.pretrained is not None and task.pretrained.architecture.leads:
+            sides["written"] = _led_by(sides["written"], task.pretrained.architecture.end_name)
     sides |= expert_side(weights)
     return Trace(
         "translation",
@@ -99,6 +102,12 @@ def trace_text(
         },
         most_likely(log_probabilities, task.target.vocabulary()),
     )
+
+
+def _led_by(side: Side, name: str) -> Side:
+    """The side after one more special token."""
+    start = side.tokens[0].start
+    return Side(side.text, (Token(name, start, start, special=True), *side.tokens))
 
 
 def _search(

@@ -64,7 +64,7 @@ def adopt_decoder(checkpoint: Checkpoint) -> AdoptedModel:
 
     def write(folder: Path) -> DataReport:
         tokenizer.save(folder / "tokenizer.json")
-        write_architecture(folder, architecture)
+        write_architecture(folder, architecture, checkpoint)
         return DataReport(
             f"imported from {checkpoint.folder}", vocabularies={"text": tokenizer.size}
         )

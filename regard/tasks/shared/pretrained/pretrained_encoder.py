@@ -21,7 +21,7 @@ from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.errors import RegardError
 from regard.models.pretrained.architecture import EncoderArchitecture
 from regard.options import make
-from regard.pretrained.checkpoint import Checkpoint, open_checkpoint
+from regard.pretrained.checkpoint import Checkpoint, keep_originals, open_checkpoint
 from regard.pretrained.families import Sources
 from regard.pretrained.tokenizer_folder import read_tokenizer
 from regard.pretrained.weights_by_name import (
@@ -34,7 +34,7 @@ from regard.pretrained.weights_by_name import (
 from regard.tasks.shared.pretrained.pretrained_options import PretrainedOptions
 from regard.verified_files import MAX_CONFIG, read_json
 
-ARCHITECTURE, INITIAL = "pretrained.json", "initial.safetensors"
+ARCHITECTURE, INITIAL, ORIGINALS = "pretrained.json", "initial.safetensors", "original"
 Build = Callable[[EncoderArchitecture, int], nn.Module]
 """From an architecture and a number of labels to a network."""
 
@@ -136,14 +136,15 @@ def write_initial(
     folder: Path, checkpoint: Checkpoint, architecture: Any, weights: Mapping[str, Tensor]
 ) -> str:
     """Write what training starts from; a note of what it is."""
-    write_architecture(folder, architecture)
+    write_architecture(folder, architecture, checkpoint)
     write_whole(folder / INITIAL, lambda stream: save_tensors(stream, weights))
     size = sum(tensor.numel() for tensor in weights.values())
     return f"{size:,} weights of {checkpoint.config.family} from {checkpoint.folder}"
 
 
-def write_architecture(folder: Path, architecture: Any) -> None:
-    """Write sizes and choices of a model, which `load_pretrained` reads."""
+def write_architecture(folder: Path, architecture: Any, checkpoint: Checkpoint) -> None:
+    """Write sizes and choices of a model, which `load_pretrained` reads, and its own files."""
+    keep_originals(checkpoint, folder / ORIGINALS)
     write_text(folder / ARCHITECTURE, json.dumps(asdict(architecture), indent=1) + "\n")
 
 
@@ -175,7 +176,7 @@ def adopt_model(
 
     def write(folder: Path) -> DataReport:
         tokenizer.save(folder / "tokenizer.json")
-        write_architecture(folder, architecture)
+        write_architecture(folder, architecture, checkpoint)
         Labels(labels).save(folder / "labels.json")
         more(folder)
         return DataReport(
