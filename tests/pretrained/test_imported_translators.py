@@ -40,7 +40,7 @@ def test_commands_work_on_an_imported_translator(
     assert main(["explain", run, "--faithfulness", "--data", *data, "--limit", "2"]) == 0
     assert main(["evaluate", run, "--data", *data, "--beam", "1"]) == 0
     assert main(["score", run, "--data", *data]) == 0
-    assert main(["align", run, "--data", *data, "--out", str(tmp_path / "links.txt")]) == 0
+    assert main(["align", run, "--data", *data, "--output", str(tmp_path / "links.txt")]) == 0
     assert len((tmp_path / "links.txt").read_text().splitlines()) == 3 * len(PAIRS)
     assert main(["info", run]) == 0
     assert "imported" in capsys.readouterr().out

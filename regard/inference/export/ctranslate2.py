@@ -43,8 +43,11 @@ def export_to_ctranslate2(run: Run, out: Path) -> list[Path]:
 
 
 def _spec(run: Run, stored: Path) -> Any:
-    from ctranslate2.converters import TransformersConverter
-    from ctranslate2.converters.transformers import BartLoader, PegasusLoader
+    from ctranslate2.converters.transformers import (  # type: ignore[import-untyped]
+        BartLoader,
+        PegasusLoader,
+        TransformersConverter,
+    )
     from transformers import AutoModelForSeq2SeqLM
 
     if run.task.pretrained is not None:  # type: ignore[attr-defined]

@@ -97,14 +97,15 @@ def _with_head(run: Run, checkpoint: Checkpoint) -> tuple[Checkpoint, Sources]:
     head: Sources = getattr(family, run.spec.pretrained_head)()
     classes = [name for name, task in family.tasks.items() if task == run.name]
     path = run.folder.path
-    if getattr(run.model, "crf", None) is not None:
+    network: Any = run.model
+    if getattr(network, "crf", None) is not None:
         raise RegardError(f"{path}: --crf: transformers has no such taggers: export to onnx")
-    if run.model.architecture.pooling == "mean":
+    if network.architecture.pooling == "mean":
         raise RegardError(
             f"{path}: classifies by the mean of all tokens, as sentence-transformers do, and "
             f"{classes[0]} by the first one: it cannot be exported to huggingface"
         )
-    state = run.model.state_dict()
+    state = network.state_dict()
     shapes = {
         name if name.startswith(family.prefix) or _of_head(name, head) else family.prefix + name: s
         for name, s in checkpoint.shapes.items()
