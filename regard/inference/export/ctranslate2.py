@@ -43,7 +43,7 @@ def export_to_ctranslate2(run: Run, out: Path) -> list[Path]:
 
 
 def _spec(run: Run, stored: Path) -> Any:
-    from ctranslate2.converters.transformers import (  # type: ignore[import-untyped]
+    from ctranslate2.converters.transformers import (
         BartLoader,
         PegasusLoader,
         TransformersConverter,
