@@ -106,7 +106,7 @@ def _error_rate(
 
 def _agreement(
     attention: Sequence[PairAttention],
-    losses: Sequence[Float[np.ndarray, "t s"]],
+    losses: Sequence[Float[np.ndarray, "_ _"]],
     place: AttentionPlace,
 ) -> float:
     """How often a target word attends most to the source word whose erasure costs it most.
