@@ -11,7 +11,7 @@ from typing import Any
 from regard.atomic_files import write_folder
 from regard.data.tokenizers.tokenizer import BOS, EOS, UNK
 from regard.errors import RegardError
-from regard.inference.export.huggingface import export_to_huggingface
+from regard.inference.export.transformers_folder import export_to_huggingface
 from regard.inference.run import Run
 from regard.models.translator import Translator
 

@@ -72,7 +72,7 @@ def export(
 def _export_elsewhere(run: Run, to: str, out: Path | None) -> list[Path]:
     """Write the folder of another package, which must be new."""
     from regard.inference.export.ctranslate2 import export_to_ctranslate2
-    from regard.inference.export.huggingface import export_to_huggingface
+    from regard.inference.export.transformers_folder import export_to_huggingface
 
     folder = run.folder.path / to if out is None else out
     _check_folder(folder)

@@ -12,7 +12,7 @@ from regard.data import DataReport
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.errors import RegardError
 from regard.models.pretrained.architecture import TranslatorArchitecture
-from regard.models.pretrained.translator import PretrainedTranslator
+from regard.models.pretrained.encoder_decoder import PretrainedTranslator
 from regard.pretrained.checkpoint import Checkpoint, open_checkpoint
 from regard.pretrained.translator_tokenizers import read_translator_tokenizers
 from regard.pretrained.weights_by_name import architecture_of, read_weights, weight_sources

@@ -19,7 +19,7 @@ from regard.metrics import bleu, chrf, measure
 from regard.models import Translator, TranslatorConfig
 from regard.models.output import sum_losses
 from regard.models.pretrained.architecture import TranslatorArchitecture
-from regard.models.pretrained.translator import PretrainedTranslator
+from regard.models.pretrained.encoder_decoder import PretrainedTranslator
 from regard.search import Hypothesis
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.by_length import by_input_length
