@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from regard.data import DataReport, Example, Source, Summary
     from regard.tasks.shared.explain_target import ExplainTarget
     from regard.tasks.shared.pretrained.pretrained_encoder import AdoptedModel
-    from regard.tasks.shared.transformers_format import TransformersModel
+    from regard.tasks.shared.pretrained.transformers_format import TransformersModel
     from regard.tasks.task import Task
     from regard.trace import Trace
 

@@ -23,7 +23,7 @@ from regard.pretrained.translator_tokenizers import read_translator_tokenizers
 from regard.pretrained.weights_back import weights_back
 from regard.pretrained.weights_by_name import architecture_of, family_of, weight_sources
 from regard.tasks.shared.pretrained.pretrained_encoder import ORIGINALS
-from regard.tasks.shared.transformers_format import TransformersModel
+from regard.tasks.shared.pretrained.transformers_format import TransformersModel
 from regard.training.stored_runs.model_card import model_card
 from regard.training.stored_runs.run_summary import summarize_run
 

@@ -18,7 +18,7 @@ from regard.errors import RegardError
 from regard.models.decoders import TransformerDecoder
 from regard.models.encoders import TransformerEncoder
 from regard.models.translator import Translator
-from regard.tasks.shared.transformers_format import TransformersModel
+from regard.tasks.shared.pretrained.transformers_format import TransformersModel
 
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 
