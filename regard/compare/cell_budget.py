@@ -43,7 +43,7 @@ class Budget:
         given = {**spec.training_defaults, **options}
         batch = given.get("batch_tokens", TrainingConfig.batch_tokens)
         per_update = batch * given.get("accumulate", TrainingConfig.accumulate)
-        return {"steps": max(1, ceil(self.amount / per_update))}
+        return {"steps": max(1, ceil(self.amount / per_update)), "min_batches": 1}
 
     @property
     def minutes(self) -> float | None:

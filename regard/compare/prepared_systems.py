@@ -13,7 +13,7 @@ from regard.compare.grid import System
 from regard.tasks.registry import TaskSpec
 from regard.tasks.shared.splits import with_corpora
 from regard.tasks.task import Task
-from regard.training.budget import total_steps
+from regard.training.budget import batch_tokens, total_steps
 from regard.training.run import make_configs
 from regard.verified_files import json_digest
 
@@ -63,7 +63,7 @@ def _time(spec: TaskSpec, system: System, folder: ComparisonFolder) -> float | N
     task = load_task(spec, system.options, folder, corpora=True)
     with torch.random.fork_rng(devices=[]):
         model = task.build()
-        plan = task.plan(training.batch_tokens, training.seed, 0)
+        plan = task.plan(batch_tokens(training, task.plan), training.seed, 0)
         total = total_steps(training, len(plan))
         if total is None or not plan:
             return None

@@ -4,7 +4,7 @@ or, for running text, by position."""
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -69,6 +69,30 @@ def split_by_hash(
         valid_below=int(hashes[in_test + in_valid]) if in_test + in_valid else 0,
         seed=seed,
     )
+
+
+def hold_out_by_label(labels: Mapping[int, str], count: int) -> frozenset[int]:
+    """About `count` of the keys, given by their hashes, with every label in proportion.
+
+    Of each label the keys with the lowest hashes are held out, at least one if there are two or
+    more. Labels that occur once stay where they can be learned.
+
+    >>> held_out = hold_out_by_label({n: "spam" if n < 10 else "ham" for n in range(100)}, 10)
+    >>> sorted(held_out)
+    [0, 10, 11, 12, 13, 14, 15, 16, 17, 18]
+    """
+    groups: dict[str, list[int]] = {}
+    for key in sorted(labels):
+        groups.setdefault(labels[key], []).append(key)
+    ranks = {
+        key: rank / len(keys)
+        for keys in groups.values()
+        if len(keys) > 1
+        for rank, key in enumerate(keys)
+    }
+    if not ranks:  # every label occurs once
+        ranks = dict.fromkeys(sorted(labels), 0.0)
+    return frozenset(sorted(ranks, key=lambda key: (ranks[key], key))[:count])
 
 
 def split_running_text(

@@ -1,11 +1,15 @@
 """The budget of a run: how much of it is used up, and extending a run with a larger one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from regard.errors import RegardError
 from regard.training.config import BUDGET_OPTIONS, TrainingConfig
 from regard.training.state import Position
+
+SMALLEST_BATCH = 64
+"""Tokens per batch below which batches of small data are not made smaller."""
 
 
 def budget(config: TrainingConfig) -> dict[str, int | float | None]:
@@ -36,6 +40,18 @@ def exhausted_budget(config: TrainingConfig, position: Position, epoch_over: boo
         return "minutes"
     epochs = position.epoch + epoch_over
     return "epochs" if config.epochs is not None and epochs >= config.epochs else ""
+
+
+def batch_tokens(config: TrainingConfig, plan: Callable[[int, int, int], Sequence[Any]]) -> int:
+    """The tokens per batch: fewer than the maximum where an epoch would have too few batches.
+
+    `plan` is that of a task. The number is halved until an epoch has `min_batches`, or a batch
+    would hold no more than a few short examples.
+    """
+    tokens = config.batch_tokens
+    while tokens >= 2 * SMALLEST_BATCH and len(plan(tokens, config.seed, 0)) < config.min_batches:
+        tokens //= 2
+    return tokens
 
 
 def used_share(config: TrainingConfig, position: Position, total: int | None) -> float:

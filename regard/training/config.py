@@ -26,6 +26,9 @@ class TrainingConfig:
     """Maximum training time."""
     batch_tokens: Annotated[int, between(1, 10**8)] = 4096
     """Maximum number of tokens per batch, including padding."""
+    min_batches: Annotated[int, between(1, 10**6)] = 1
+    """Minimum number of batches per epoch: small data is divided into smaller batches; 1 if
+    batch_tokens is given."""
     accumulate: Annotated[int, between(1, 10**6)] = 1
     """Number of batches whose gradients are accumulated for one update."""
     learning_rate: Annotated[float, Bounds(0, high_open=True)] = 1e-3

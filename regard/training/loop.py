@@ -32,7 +32,14 @@ from regard.errors import RegardError
 from regard.number_format import format_value
 from regard.tasks.shared.splits import join_notes
 from regard.tasks.task import Evaluation, OwnOptimizer, SharesValidation, Task
-from regard.training.budget import budget, exhausted_budget, extend, total_steps, used_share
+from regard.training.budget import (
+    batch_tokens,
+    budget,
+    exhausted_budget,
+    extend,
+    total_steps,
+    used_share,
+)
 from regard.training.config import HALVING, TrainingConfig
 from regard.training.distributed import Processes, check_processes, count_rows, current
 from regard.training.divergence import (
@@ -128,7 +135,8 @@ def train(
         identity = identify_run(folder)
         state = _load_same_state(folder, model, optimizer, processes, identity)
         saved, note = state.position, state.note
-        position = _extend(saved, task, config, folder)
+        tokens = batch_tokens(config, task.plan)
+        position = _extend(saved, task, config, tokens, folder)
         if saved.done and not position.done:
             extending = f"finished after {saved.step} updates; extending it with a larger budget"
             note = join_notes(note, extending)
@@ -143,13 +151,14 @@ def train(
         if not position.done:
             options = model_options(folder.config())
             log(model_line(options, sum(part.numel() for part in model.parameters())))
-            batches = len(task.plan(config.batch_tokens, config.seed, position.epoch))
-            log(plan_line(config, batches, torch.get_num_threads()))
+            batches = len(task.plan(tokens, config.seed, position.epoch))
+            log(plan_line(config, batches, tokens, torch.get_num_threads()))
             log(device_line(describe_device(device), uses_bf16(config, device)))
         events = Events(folder, position, enabled=config.tensorboard and processes.first)
         loop = _Loop(
             task=task,
             config=config,
+            tokens=tokens,
             folder=folder,
             model=model,
             optimizer=optimizer,
@@ -206,10 +215,10 @@ def _load_same_state(
 
 
 def _extend(
-    saved: Position, task: Task[Any], config: TrainingConfig, folder: RunFolder
+    saved: Position, task: Task[Any], config: TrainingConfig, tokens: int, folder: RunFolder
 ) -> Position:
     def count_batches() -> int:
-        return len(task.plan(config.batch_tokens, config.seed, saved.epoch))
+        return len(task.plan(tokens, config.seed, saved.epoch))
 
     try:
         return extend(saved, config, count_batches)
@@ -248,6 +257,8 @@ class _Loop:
 
     task: Task[Any]
     config: TrainingConfig
+    tokens: int
+    """Maximum number of tokens per batch."""
     folder: RunFolder
     model: nn.Module
     optimizer: torch.optim.Optimizer
@@ -288,7 +299,7 @@ class _Loop:
             self.rows = count_rows(carried)
             carried = to_device(list(self.processes.own_rows(carried)[0]), self.device)
         while not position.done:
-            plan = self.task.plan(self.config.batch_tokens, self.config.seed, position.epoch)
+            plan = self.task.plan(self.tokens, self.config.seed, position.epoch)
             if not plan:
                 raise RegardError("there is nothing to train on: the corpus has no examples")
             position, carried, stopped = self._train_epoch(plan, position, carried)

@@ -41,10 +41,10 @@ def device_line(device: str, bf16: bool) -> str:
     return format_row("device", device + ", matrix products in bfloat16" * bf16)
 
 
-def plan_line(config: TrainingConfig, batches: int, threads: int) -> str:
+def plan_line(config: TrainingConfig, batches: int, tokens: int, threads: int) -> str:
     """How long the training lasts at most, and what it does at a time.
 
-    >>> plan_line(TrainingConfig(epochs=3), 250, 2)
+    >>> plan_line(TrainingConfig(epochs=3), 250, 4096, 2)
     'plan        3 epochs of 250 updates, batches of 4,096 tokens, 2 threads'
     """
     updates = -(-batches // config.accumulate)
@@ -55,7 +55,7 @@ def plan_line(config: TrainingConfig, batches: int, threads: int) -> str:
         _number(config.minutes, "minute") if config.minutes else "",
     ]
     until = " or ".join(limit for limit in limits if limit) or "until nothing improves"
-    parts = [until, f"batches of {format_count(config.batch_tokens)} tokens"]
+    parts = [until, f"batches of {format_count(tokens)} tokens"]
     if not config.epochs:
         parts.insert(1, f"epochs of {each}")
     if config.accumulate > 1:

@@ -37,6 +37,8 @@ def make_configs(spec: TaskSpec, given: Mapping[str, Any]) -> tuple[Any, Any, Tr
         defaults |= spec.pretrained_defaults
     if given.get("steps") is not None or given.get("minutes") is not None:
         defaults["epochs"] = None
+    if given.get("batch_tokens") is not None:
+        defaults["min_batches"] = 1
     options = {**defaults, **given}
     data: Any = make(spec.data, options)
     model: Any = make(spec.model, options)

@@ -33,7 +33,7 @@ def gradients(model, loss):
 
 def test_weighted_cross_entropy_equals_torchs(tmp_path, capsys):
     task, model, said = skewed_run(tmp_path, capsys, "--class-weights", "balanced")
-    assert "skewed labels, 'usual' has 7.2 times the examples of 'rare'" in said
+    assert "the labels are unbalanced: 'usual' is 7.2 times as frequent as 'rare'" in said
     assert "--class-weights" not in said
     batch = task.batch(np.arange(33))
     expected = compute_class_weight("balanced", classes=np.arange(2), y=batch.labels.numpy())
@@ -71,7 +71,7 @@ def test_several_labels_weigh_texts_with_a_label_as_those_without(tmp_path, caps
 
 def test_without_weights_the_option_is_named_only_where_labels_are_skewed(tmp_path, capsys):
     task, _, said = skewed_run(tmp_path, capsys)
-    assert "--class-weights balanced weighs them equally in the loss" in said
+    assert "--class-weights balanced gives all labels the same weight in the loss" in said
     assert task.label_weights is None
     assert skew_note({"a": 40, "b": 10}, "none") == ""
     assert main(["train", "classify", "--class-weights", "equal"]) == 2

@@ -47,14 +47,33 @@ def count_labels(rows: Sequence[np.ndarray], labels: int) -> list[int]:
 def skew_note(counts: Mapping[str, int], class_weights: str) -> str:
     """What to know about labels of which some are far rarer than others; empty if none is.
 
-    >>> skew_note({"spam": 10, "ham": 90}, "none").partition(":")[0]
-    "skewed labels, 'ham' has 9.0 times the examples of 'spam'"
+    >>> skew_note({"spam": 10, "ham": 90}, "none").partition(";")[0]
+    "the labels are unbalanced: 'ham' is 9.0 times as frequent as 'spam'"
     """
     least, most = min(counts, key=lambda n: counts[n]), max(counts, key=lambda n: counts[n])
     times = counts[most] / max(1, counts[least])
     if times < SKEWED:
         return ""
-    text = f"skewed labels, {most!r} has {times:.1f} times the examples of {least!r}"
+    text = f"the labels are unbalanced: {most!r} is {times:.1f} times as frequent as {least!r}"
     if class_weights == "balanced":
-        return f"{text}: the loss weighs all labels equally"
-    return f"{text}: --class-weights balanced weighs them equally in the loss"
+        return f"{text}; the loss gives all labels the same weight"
+    return f"{text}; --class-weights balanced gives all labels the same weight in the loss"
+
+
+def missing_note(counts: Mapping[str, int], valid: Mapping[str, int]) -> str:
+    """Which labels the validation data lacks, so that its metrics say nothing about them.
+
+    >>> missing_note({"spam": 2, "ham": 90}, {"ham": 5}).partition(":")[0]
+    "the validation data (5 examples) has none of the label 'spam'"
+    """
+    missing = [repr(name) for name in counts if name not in valid]
+    if not missing:
+        return ""
+    more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+    which = f"label{'s' * (len(missing) > 1)} {', '.join(missing[:3])}{more}"
+    examples = sum(valid.values())
+    size = f"{examples} example{'s' * (examples != 1)}"
+    return (
+        f"the validation data ({size}) has none of the {which}: its metrics do not show how well "
+        "such texts are classified; add data, or choose validation data with --valid"
+    )

@@ -40,6 +40,7 @@ from regard.progress import track
 from regard.tasks.classification.class_weights import (
     balanced_weights,
     count_labels,
+    missing_note,
     positive_weights,
     skew_note,
 )
@@ -448,6 +449,7 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
     if (guessed := splits.guessed()) and features is None:
         examples = ((str(example.text), example.labels) for example in splits.known())
         check_text_and_label(examples, guessed, several=data.several)
+    in_valid = Counter(label for example in splits.valid() for label in example.labels)
     labels = Labels.of(counts)
     if len(labels) < (1 if data.several else 2):
         if not labels.names:
@@ -501,7 +503,12 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
         sizes,
         labels=counts,
         vocabularies=vocabularies,
-        notes=[note, shortened, skew_note(counts, data.class_weights)],
+        notes=[
+            note,
+            shortened,
+            skew_note(counts, data.class_weights),
+            missing_note(counts, in_valid),
+        ],
     )
 
 

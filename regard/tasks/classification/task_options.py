@@ -12,6 +12,7 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "epochs": 15,
     "patience": 5,
     "batch_tokens": 1024,
+    "min_batches": 16,
     "warmup": 100,
     "label_smoothing": 0.1,
     "average": 5,

@@ -12,6 +12,7 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "epochs": 10,
     "patience": 10,  # a cosine schedule pays off at its end
     "batch_tokens": 800,
+    "min_batches": 16,
     "learning_rate": 2e-3,
     "schedule": "cosine",
 }

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from jaxtyping import Bool
 
-from regard.data import Example, Source, Summary, resolve
+from regard.data import Example, Labelled, Source, Summary, resolve
 from regard.data.corpus import CHUNK, Corpus, Row, write_rows
 from regard.data.data_report import DataReport, rank_labels
-from regard.data.split import key_hash, split_by_hash, split_key
+from regard.data.split import hold_out_by_label, key_hash, split_by_hash, split_key
 from regard.data.stored_examples import StoredExamples
 from regard.errors import OptionError, RegardError
 from regard.progress import stage, track
@@ -111,6 +112,8 @@ def _count(rows: Iterable[Row], sizes: dict[str, int], name: str) -> Iterator[Ro
 
 VALID_PROPORTION, MAX_VALID = 0.05, 1000
 """How much of the data is held out for validation, and the maximum number of examples."""
+SMALL_VALID, SMALL_PROPORTION = 20, 0.2
+"""Of small data that many examples are held out, but at most that proportion."""
 
 
 def make_splits(
@@ -127,7 +130,8 @@ def make_splits(
     Files are read once, wherever their examples can be stored in a temporary file, which is made in
     `folder` (default: the system's folder for such files).
 
-    A sentence that occurs several times in the data falls into one split only. Of running text the
+    A sentence that occurs several times in the data falls into one split only. Small data is split
+    by label, so that none is missing where it could be there in both parts. Of running text the
     end is held out, so that both splits stay coherent. The built-in corpus is the same for every
     seed: the one that `regard data make` writes, whose test split stays unseen.
     """
@@ -159,28 +163,45 @@ def make_splits(
         return Splits(first, second, summary, columns, first.guessed, notes, held_out=False)
     if running_text:
         return _hold_out_end(first)
-    hashes = np.fromiter((key_hash(split_key(example), seed) for example in first()), np.uint64)
-    try:
-        split = split_by_hash(hashes, valid=VALID_PROPORTION, most=MAX_VALID, seed=seed)
-    except RegardError:
-        if first.whole:
-            first.summary.require()  # which names the files, if there are too few examples
-        raise
-    in_valid = hashes < np.uint64(split.valid_below)
-    del hashes
-
-    def reader(name: str) -> Callable[[], Iterator[E]]:
-        chosen = in_valid if name == "valid" else ~in_valid
-        return lambda: first.read(chosen, lambda example: split.of(split_key(example)) == name)
-
+    in_valid, is_valid = _choose_held_out(first, seed)
     return Splits(
-        reader("train"),
-        reader("valid"),
+        lambda: first.read(~in_valid, lambda example: not is_valid(example)),
+        lambda: first.read(in_valid, is_valid),
         lambda: f"{first}; a part was held out for validation",
         lambda: first.summary.columns(),
         first.guessed,
         first.notes,
     )
+
+
+def _choose_held_out(
+    examples: "_Reader[E]", seed: int
+) -> tuple[Bool[np.ndarray, "n"], Callable[[E], bool]]:
+    """Which examples are held out, by their number and as a function of the example."""
+
+    def key(example: E) -> int:
+        return key_hash(split_key(example), seed)
+
+    hashes = np.fromiter((key(example) for example in examples()), np.uint64)
+    different = len(np.unique(hashes))
+    few = min(SMALL_VALID, round(SMALL_PROPORTION * different))
+    if few > VALID_PROPORTION * different:
+        labels = {key(example): _first_label(example) for example in examples()}
+        held_out = hold_out_by_label(labels, few)
+        chosen = np.fromiter((int(number) in held_out for number in hashes), bool)
+        return chosen, lambda example: key(example) in held_out
+    try:
+        split = split_by_hash(hashes, valid=VALID_PROPORTION, most=MAX_VALID, seed=seed)
+    except RegardError:
+        if examples.whole:
+            examples.summary.require()  # which names the files, if there are too few examples
+        raise
+    chosen = hashes < np.uint64(split.valid_below)
+    return chosen, lambda example: split.of(split_key(example)) == "valid"
+
+
+def _first_label(example: Example) -> str:
+    return example.labels[0] if isinstance(example, Labelled) and example.labels else ""
 
 
 def _hold_out_end(text: "_Reader[E]") -> Splits[E]:

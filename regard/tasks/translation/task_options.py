@@ -13,6 +13,7 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "epochs": 20,
     "patience": 4,
     "batch_tokens": 1024,
+    "min_batches": 16,
     "label_smoothing": 0.1,
     "average": 5,
 }

@@ -29,7 +29,7 @@ def card_rows(run: RunSummary) -> list[tuple[str, str]]:
         ("model", _options(options["model"])),
         ("parameters", "" if run.parameters is None else format_count(run.parameters)),
         ("training", _training(run, options["training"])),
-        ("metrics", _metrics(run)),
+        ("validation", _metrics(run)),
         ("weights", _weights(run)),
         ("written", format_date(run.modified)),
         ("size", _sizes(run)),
