@@ -86,8 +86,8 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         type=number,
         default=0.0,
         metavar="WEIGHT",
-        help="weight of erasure relative to attention: the probability that target words lose "
-        "without a source word; slower, often better (default: 0)",
+        help="also erase each source word, and add to its attention weights this many times the "
+        "probability that target words lose without it; slower, often better (default: 0)",
     )
 
     choice = align.add_argument_group("Choice of links")

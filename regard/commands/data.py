@@ -142,7 +142,7 @@ def _describe(chosen: argparse.Namespace) -> int:
     for side in description.sides:
         lengths = _length_summary(side.lengths)
         common = " ".join(word for word, _ in side.most_common)
-        different = f"{side.vocabulary:,} different, {side.singletons:,} of them once"
+        different = f"{side.vocabulary:,} different, {side.singletons:,} that occur once"
         # The words of vectors cannot be counted apart.
         rows += [(_words_of(side.name), f"{side.words:,}", different if side.vocabulary else "")]
         rows += [("  per example", "", lengths)] + [("  most common", "", common)] * bool(common)

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from regard.commands.line_io import open_lines
-from regard.commands.run_options import add_quiet
+from regard.commands.run_options import add_column_options, add_quiet, given_columns
 from regard.devices import add_device
 from regard.errors import OptionError, RegardError
 from regard.options import positive, random_seed
@@ -30,8 +30,10 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         ),
     )
     explain.add_argument("folder", type=Path, help="the run folder")
+    explain.add_argument(
+        "--text", help="the text to explain; with --data, the column with the texts"
+    )
     given = explain.add_mutually_exclusive_group()
-    given.add_argument("--text", help="the text to explain")
     given.add_argument("--input", metavar="FILE", help="texts, one per line; - for standard input")
     given.add_argument("--data", nargs="+", metavar="FILE", help="texts for --faithfulness")
     given.add_argument(
@@ -62,6 +64,8 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     explain.add_argument("--json", action="store_true", help="print all details as JSON")
     add_device(explain)
     add_quiet(explain)
+    if arguments is None or "explain" in arguments:
+        add_column_options(explain, arguments, skip=("text",))
     explain.set_defaults(run=_explain, parser=explain)
 
 
@@ -70,6 +74,8 @@ def _explain(chosen: argparse.Namespace) -> int:
 
     if chosen.faithfulness != bool(chosen.data):
         raise RegardError("--faithfulness and --data: expected both, or neither")
+    if chosen.input is not None and chosen.text is not None:
+        raise RegardError("--text and --input: expected only one of them")
     run = load_run(chosen.folder, chosen.device)
     if chosen.data:
         return _faithfulness(run, chosen)
@@ -107,6 +113,7 @@ def _texts(run: Any, chosen: argparse.Namespace) -> int:
 def _draw_trace(trace: Any, output: int | None, looks: bool) -> list[str]:
     """A trace with attributions in lines."""
     from regard.show.terminal import shaded_matrix
+    from regard.show.text_tables import terminal_width
     from regard.show.text_width import printable
 
     if not trace.attributions:
@@ -133,7 +140,7 @@ def _draw_trace(trace: Any, output: int | None, looks: bool) -> list[str]:
             for what, n in (("layer", look.layer), ("head", look.head))
             if n is not None
         ]
-        lines += ["", " ".join([look.name, *where]), shaded_matrix(look)]
+        lines += ["", " ".join([look.name, *where]), shaded_matrix(look, terminal_width(100))]
     return lines
 
 
@@ -142,28 +149,32 @@ def _table(trace: Any, position: int | None, name: str) -> list[str]:
     import numpy as np
 
     from regard.inference.explain.explainers import EXPLAINERS
-    from regard.show.text_width import printable
+    from regard.show.text_tables import fit_table, terminal_width
+    from regard.show.text_width import printable, truncate
 
     rows = {row.method: row for row in trace.attributions if row.output == position}
     columns = {method: EXPLAINERS[method].column for method in EXPLAINERS if method in rows}
     methods = list(columns)
     tokens = [printable(t.text) for t in trace.sides[trace.attributions[0].side].tokens]
-    left = min(max(len(name) + 4, *(len(t) for t in tokens), 8), 20)
-    head = "".join(f"{columns[method][:10]:>11}" for method in methods)
-    lines = [f"{f'for {name}'[:left]:{left}}{head}"]
     largest = {m: max(float(np.abs(rows[m].values).max()), 1e-12) for m in methods}
+    table = [[truncate(f"for {name}", 20), *(columns[method] for method in methods)]]
     for i, token in enumerate(tokens):
-        cells = "".join(_cell(rows[m].values[i], largest[m]) for m in methods)
-        lines.append(f"{token[:left]:{left}}{cells}")
+        table.append(
+            [truncate(token, 20), *(_cell(rows[m].values[i], largest[m]) for m in methods)]
+        )
     legend = ((columns[method], EXPLAINERS[method].meaning) for method in methods)
-    return [*lines, "", *(f"{name:12}{meaning}" for name, meaning in legend if meaning)]
+    return [
+        *fit_table(table, terminal_width()),
+        "",
+        *(f"{name:12}{meaning}" for name, meaning in legend if meaning),
+    ]
 
 
 def _cell(value: float, largest: float) -> str:
     from regard.show.terminal import SHADES
 
     shade = SHADES[min(len(SHADES) - 1, round(abs(value) / largest * (len(SHADES) - 1)))]
-    return f"{shade:>3} {value:>7.3f}"
+    return f"{shade} {value:>6.3f}"
 
 
 def _matrices(trace: Any, positions: Sequence[int | None], names: Sequence[str]) -> list[str]:
@@ -171,6 +182,7 @@ def _matrices(trace: Any, positions: Sequence[int | None], names: Sequence[str])
 
     from regard.inference.explain.explainers import EXPLAINERS
     from regard.show.terminal import shaded_matrix
+    from regard.show.text_tables import terminal_width
     from regard.trace.look import from_arrays
 
     lines = []
@@ -186,7 +198,8 @@ def _matrices(trace: Any, positions: Sequence[int | None], names: Sequence[str])
         keys = [token.text for token in trace.sides[attributions[0].side].tokens]
         queries = [f"{i} {name}" for i, name in zip(range(len(positions)), names, strict=True)]
         title = f"{method}, relative to the largest" if explainer.relative else method
-        lines += ["", title, shaded_matrix(from_arrays(rows, queries, keys))]
+        matrix = shaded_matrix(from_arrays(rows, queries, keys), terminal_width(100))
+        lines += ["", title, matrix]
     return lines
 
 
@@ -224,7 +237,7 @@ def _faithfulness(run: Any, chosen: argparse.Namespace) -> int:
     from regard.inference.explain.faithfulness import faithfulness, read_texts
     from regard.inference.explain.faithfulness_reports import report_record, save_report
 
-    texts, summary = read_texts(run, chosen.data)
+    texts, summary = read_texts(run, chosen.data, **given_columns(run, chosen))
     if len(texts) > chosen.limit:
         sampled = sorted(Random(chosen.seed).sample(range(len(texts)), chosen.limit))
         summary += f"; {chosen.limit} sampled at random"
@@ -244,21 +257,24 @@ def _faithfulness(run: Any, chosen: argparse.Namespace) -> int:
 
 def report(result: Any) -> list[str]:
     """The tables of a faithfulness report, and its verdict."""
+    from regard.show.text_tables import fit_table, terminal_width
+
     shares = ", ".join(f"{100 * share:g} %" for share in result.proportions)
     measures = ("comprehensiveness", "sufficiency", "τ with attention")
     lines = [
         f"{result.texts} texts, {result.outputs} outputs; words erased ({result.erase}): {shares}",
         "",
-        f"{'words ranked by':22}" + "".join(f"{name:>24}" for name in measures),
     ]
+    table = [["words ranked by", *measures]]
     for method, value in result.comprehensiveness.items():
         cells = (value, result.sufficiency[method], result.agreement.get(method))
-        lines.append(f"{method:22}{''.join(f'{_interval(cell):>24}' for cell in cells)}")
+        table.append([method, *map(_interval, cells)])
+    lines += fit_table(table, terminal_width())
     if result.flips:
-        lines += ["", f"{'attention':22}{'outputs that change':>24}{'total variation':>24}"]
+        table = [["attention", "outputs that change", "total variation"]]
         for name, value in result.flips.items():
-            moved = _interval(result.distance[name])
-            lines.append(f"{name:22}{_interval(value):>24}{moved:>24}")
+            table.append([name, _interval(value), _interval(result.distance[name])])
+        lines += ["", *fit_table(table, terminal_width())]
     return [*lines, "", result.verdict]
 
 

@@ -53,10 +53,15 @@ def add_run_options(
         parser.explain_unknown = lambda option: _check_other_tasks(option, names, attribute)
 
 
-def add_column_options(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> None:
-    """Add the options with which the tasks of the runs choose columns, as in their training."""
+def add_column_options(
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None, skip: Iterable[str] = ()
+) -> None:
+    """Add the options with which the tasks of the runs choose columns, as in their training.
+
+    Those in `skip` are left out: the command has them already.
+    """
     group = parser.add_argument_group("Columns of the data (default: as in training)")
-    known: set[str] = set()
+    known = set(skip)
     for spec in _specs(_tasks_of(arguments or [])):
         columns = set(column_options(spec)) - known
         skip = {field.name for field in fields(spec.data)} - columns

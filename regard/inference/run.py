@@ -319,17 +319,15 @@ class Run:
             return self.task.evaluate(self.model, examples, **options)
         refuse_empty(data, "data")
         counts = Summary()
-        read = self.spec.read(
-            self._data_with_columns(columns), resolve(hold_examples(data)), counts
-        )
+        read = self.spec.read(self.data_with_columns(columns), resolve(hold_examples(data)), counts)
         examples = list(track(read, "reading data", unit="examples"))
         counts.require(1, "to evaluate")
         evaluation = self.task.evaluate(self.model, examples, **options)
         log(str(counts))
         return evaluation
 
-    def _data_with_columns(self, columns: Mapping[str, Any]) -> Any:
-        """The data options of the run with other columns, if any."""
+    def data_with_columns(self, columns: Mapping[str, Any]) -> Any:
+        """The data options of the run with other columns, if any are given."""
         for name in columns:
             if not hasattr(self.data, name):
                 raise OptionError(name, f"does not apply to {self.name} runs")

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from regard.show.text_tables import fit_table, terminal_width
+
 STYLE = """
 :root { color-scheme: light dark }
 body { font: 16px/1.55 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
@@ -78,16 +80,8 @@ def markdown_table(table: Table) -> str:
 
 
 def terminal_table(table: Table) -> str:
-    """A table for the terminal, in columns as wide as their cells."""
-    rows = [list(table.columns), *map(list, table.rows)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+    """A table for the terminal, folded where it is wider."""
+    return "\n".join(fit_table([table.columns, *table.rows], terminal_width()))
 
 
 def _html(block: Block) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,36 +18,36 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     """Add `experiment`."""
     parser = commands.add_parser(
         "experiment",
-        help="put a claim about attention to the test",
-        description="Run an experiment on built-in data: numbers with intervals over seeds, "
-        "pictures, and whether the claim held.",
+        help="test a claim about attention with numbers",
+        description="Test a claim from a lecture or paper on built-in data: print numbers with "
+        "intervals over seeds, say whether the claim held, and save pictures.",
         examples=(
             "regard experiment --list",
             "regard experiment permutation",
             "regard experiment all --out experiments",
         ),
     )
-    parser.add_argument("name", nargs="?", help="the experiment, or all")
+    parser.add_argument("name", nargs="?", help="name of an experiment, or all")
     parser.add_argument("--list", action="store_true", help="list the experiments and exit")
     parser.add_argument(
         "--size",
         choices=("tiny", "default", "large"),
         default="default",
-        help="tiny takes seconds and shows little; large is the serious version "
-        "(default: default, at most 3 minutes)",
+        help="how much data and training: tiny takes seconds and proves nothing, default takes "
+        "at most 3 minutes, large is as thorough as a paper (default: default)",
     )
     parser.add_argument(
         "--out",
         type=Path,
         default=Path("experiments"),
         metavar="FOLDER",
-        help="results go into a folder of the experiment's name in it (default: experiments)",
+        help="where each experiment gets a folder with its results (default: experiments)",
     )
     parser.add_argument(
         "--vectors",
         metavar="FILE",
-        help="word vectors for reweigh: a word and its numbers per line, or a run "
-        "(default: vectors made from a small text)",
+        help="word vectors for the experiment reweigh: a file with one word and its numbers per "
+        "line, or a run folder (default: vectors learned from a small text)",
     )
     add_device(parser)
     add_quiet(parser)
@@ -60,7 +61,7 @@ def _experiment(chosen: argparse.Namespace) -> int:
         _list()
         return 0
     if chosen.name is None:
-        raise RegardError("name an experiment, or all; `regard experiment --list` shows them")
+        raise RegardError("which experiment? name one, or all; see `regard experiment --list`")
     if chosen.name != "all" and chosen.name not in EXPERIMENTS:
         raise RegardError(unknown("experiment", chosen.name, [*EXPERIMENTS, "all"]))
     if chosen.name != "all":
@@ -71,9 +72,18 @@ def _experiment(chosen: argparse.Namespace) -> int:
 
 def _list() -> None:
     from regard.experiments.experiment_table import EXPERIMENTS
+    from regard.show.text_tables import terminal_width
 
+    width = max(50, terminal_width(100))
+    margin = max(map(len, EXPERIMENTS)) + 2
+    print(f"{'name':{margin}}minutes  claim, and where it was made")
     for one in EXPERIMENTS.values():
-        print(f"{one.name} ({one.minutes:g} min; {one.row}: {one.topics})\n  {one.claim}")
+        claim = f"{one.claim} ({one.source})"
+        lines = textwrap.wrap(claim, width - margin - 9, break_on_hyphens=False)
+        for i, line in enumerate(lines):
+            start = f"{one.name:{margin}}{one.minutes:>7g}" if i == 0 else " " * (margin + 7)
+            print(f"{start}  {line}")
+    print("\nMinutes are those of two cores. To run one: regard experiment NAME")
 
 
 def _run(chosen: argparse.Namespace, name: str) -> Any:

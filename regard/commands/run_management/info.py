@@ -2,17 +2,17 @@
 
 import argparse
 import json
-import shutil
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError, printable
-from regard.examples import shown_path
 
 NAME_WIDTH = 12
 """Width of the names of a card."""
+MAX_WIDTH = 40
+"""Characters of a value that differs."""
 
 
 def add(commands: Any, arguments: Sequence[str] | None) -> None:
@@ -28,7 +28,9 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
 
 
 def _info(chosen: argparse.Namespace) -> int:
-    from regard.commands.run_management.runs import table
+    from regard.examples import shown_path
+    from regard.show.text_tables import fit_table, terminal_width
+    from regard.show.text_width import truncate
     from regard.training.stored_runs.model_card import card_rows, differences
     from regard.training.stored_runs.run_summary import summarize_run
 
@@ -40,7 +42,7 @@ def _info(chosen: argparse.Namespace) -> int:
         if chosen.json:
             print(json.dumps(dict(rows), ensure_ascii=False))
             return 0
-        width = shutil.get_terminal_size((100, 24)).columns
+        width = terminal_width(100)
         print(printable(shown_path(runs[0].path)))
         for name, value in rows:
             lines = textwrap.wrap(
@@ -53,9 +55,10 @@ def _info(chosen: argparse.Namespace) -> int:
         record = {name: [one, other] for name, one, other in changed}
         print(json.dumps(record, ensure_ascii=False))
     elif not changed:
-        first, second = (shown_path(run.path) for run in runs)
-        print(f"{first} and {second} do not differ in options and metrics")
+        names = [shown_path(run.path) for run in runs]
+        print(f"{names[0]} and {names[1]} do not differ in options and metrics")
     else:
-        lines = table([("", *(shown_path(run.path) for run in runs)), *changed], 40)
-        print(printable("\n".join(lines)))
+        rows = [("", *(shown_path(run.path) for run in runs)), *changed]
+        cells = [(row[0], *(truncate(cell, MAX_WIDTH) for cell in row[1:])) for row in rows]
+        print(printable("\n".join(fit_table(cells, terminal_width(), right=False))))
     return 0

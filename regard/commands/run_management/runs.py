@@ -10,9 +10,9 @@ from typing import Any
 from regard.errors import RegardError, printable
 from regard.examples import PREFIX, example_path, shown_path
 
-HEADINGS = ("run", "task", "data", "best metric", "written", "size", "status")
+HEADINGS = ("run", "task", "data", "best validation", "written", "size", "status")
 MAX_WIDTH = 30
-"""Characters of a cell."""
+"""Characters of the names of data files."""
 
 
 def add(commands: Any, arguments: Sequence[str] | None) -> None:
@@ -35,6 +35,8 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
 
 
 def _runs(chosen: argparse.Namespace) -> int:
+    from regard.show.text_tables import fit_table, terminal_width
+    from regard.show.text_width import truncate
     from regard.training.stored_runs.model_card import format_date, format_size
     from regard.training.stored_runs.run_summary import find_runs, summarize_run
 
@@ -74,7 +76,7 @@ def _runs(chosen: argparse.Namespace) -> int:
         (
             shown_path(run.path),
             run.task,
-            run.files,
+            truncate(run.files, MAX_WIDTH),
             run.metric() or "–",
             format_date(run.modified),
             format_size(run.size),
@@ -82,17 +84,5 @@ def _runs(chosen: argparse.Namespace) -> int:
         )
         for run in sorted(summaries, key=lambda run: run.path)
     ]
-    print(printable("\n".join(table([HEADINGS, *rows]))))
+    print(printable("\n".join(fit_table([HEADINGS, *rows], terminal_width(), right=False))))
     return 0
-
-
-def table(rows: Sequence[Sequence[str]], widest: int = MAX_WIDTH) -> list[str]:
-    """Rows as aligned columns; only the first is never shortened."""
-    from regard.show.text_width import align_left, display_width, truncate
-
-    short = [[row[0], *(truncate(cell, widest) for cell in row[1:])] for row in rows]
-    widths = [max(map(display_width, column)) for column in zip(*short, strict=True)]
-    return [
-        "  ".join(align_left(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in short
-    ]

@@ -99,7 +99,7 @@ def run(setting: Setting) -> Finding:
 EXPERIMENT = Experiment(
     name="negation",
     claim="Sums and means of word vectors fail where “not” decides; self-attention does not.",
-    source="lecture on attention, deck 004",
+    source="lecture on attention",
     row="C1, C2, C3, C4",
     minutes=1,
     run=run,

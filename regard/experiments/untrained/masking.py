@@ -99,7 +99,7 @@ def run(setting: Setting) -> Finding:
 EXPERIMENT = Experiment(
     name="masking",
     claim="Attention masks the back-propagated error and isolates what it leaves out from change.",
-    source="lecture on attention, deck 004",
+    source="lecture on attention",
     row="C5",
     minutes=0.1,
     run=run,

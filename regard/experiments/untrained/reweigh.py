@@ -137,7 +137,7 @@ def run(setting: Setting) -> Finding:
 EXPERIMENT = Experiment(
     name="reweigh",
     claim="Self-attention without weights moves a word towards the meaning of its sentence.",
-    source="lecture on self-attention, deck 002",
+    source="lecture on self-attention",
     row="A3",
     minutes=0.1,
     run=run,

@@ -182,11 +182,14 @@ def faithfulness(
     )
 
 
-def read_texts(run: Run, data: Any) -> tuple[list[str], str]:
-    """The texts of some files, read as the training data was, and a summary of what was read."""
+def read_texts(run: Run, data: Any, **columns: str) -> tuple[list[str], str]:
+    """The texts of some files, read as the training data was, and a summary of what was read.
+
+    `columns` chooses columns by the names of the data options, as in `Run.evaluate`.
+    """
     text_of = run.spec.require("example_text", run.folder.path, "faithfulness")
     summary = Summary()
-    read = run.spec.read(run.data, resolve(hold_examples(data)), summary)
+    read = run.spec.read(run.data_with_columns(columns), resolve(hold_examples(data)), summary)
     examples = list(track(read, "reading data", unit="examples"))
     summary.require(1, "to erase words of")
     return [text_of(example) for example in examples], str(summary)
