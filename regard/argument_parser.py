@@ -1,7 +1,9 @@
 """The parser of the command line: mistakes in one line, help with examples."""
 
 import argparse
+import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -86,7 +88,10 @@ class Parser(argparse.ArgumentParser):
         if self.explain_unknown is not None:
             self.explain_unknown(name)
         if not name.startswith("-"):
-            return f"unexpected argument {name!r}. See {self.prog} --help"
+            where = ""
+            if "--data" in self._option_string_actions and os.path.exists(name):
+                where = f": files are given with --data, as in `--data {shlex.quote(name)}`"
+            return f"unexpected argument {name!r}{where}. See {self.prog} --help"
         known = [option for option in self._option_string_actions if option.startswith("--")]
         message = unknown("option", name.split("=")[0], known, listed=False)
         return message + (" " if message.endswith("?") else ". ") + f"See {self.prog} --help"

@@ -74,8 +74,9 @@ def _explain(chosen: argparse.Namespace) -> int:
 
     if chosen.faithfulness != bool(chosen.data):
         raise RegardError("--faithfulness and --data: expected both, or neither")
-    if chosen.input is not None and chosen.text is not None:
-        raise RegardError("--text and --input: expected only one of them")
+    for other in ("input", "words"):
+        if chosen.text is not None and getattr(chosen, other):
+            raise OptionError(other, "cannot be combined with --text")
     run = load_run(chosen.folder, chosen.device)
     if chosen.data:
         return _faithfulness(run, chosen)

@@ -6,6 +6,7 @@ from typing import Any
 from regard.inference.explain.explainers import EXPLAINERS
 from regard.inference.explain.targets import make_target
 from regard.inference.run import Run
+from regard.progress import track
 from regard.trace import Attribution, Trace
 
 
@@ -23,7 +24,8 @@ def explain(run: Run, text: str, *, erase: str | None = None) -> Trace:
         return trace
     rows: list[Attribution] = []
     details: dict[str, Any] = {"outputs": list(target.names), "erase": target.erase}
-    for name, explainer in EXPLAINERS.items():
+    methods = track(EXPLAINERS.items(), "explaining", unit="methods")
+    for name, explainer in methods:
         attributions = explainer.method(target)
         if attributions is None:
             continue

@@ -190,12 +190,13 @@ def _choose_held_out(
         held_out = hold_out_by_label(labels, few)
         chosen = np.fromiter((int(number) in held_out for number in hashes), bool)
         return chosen, lambda example: key(example) in held_out
-    try:
-        split = split_by_hash(hashes, valid=VALID_PROPORTION, most=MAX_VALID, seed=seed)
-    except RegardError:
-        if examples.whole:
-            examples.summary.require()  # which names the files, if there are too few examples
-        raise
+    if different < 2:
+        examples.summary.require()  # which names the files, if there are too few examples
+        raise RegardError(
+            f"{examples}, {different} of them different: at least two are needed, one to train on "
+            "and one to validate with"
+        )
+    split = split_by_hash(hashes, valid=VALID_PROPORTION, most=MAX_VALID, seed=seed)
     chosen = hashes < np.uint64(split.valid_below)
     return chosen, lambda example: split.of(split_key(example)) == "valid"
 

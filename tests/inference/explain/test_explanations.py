@@ -20,6 +20,7 @@ from regard.inference.explain import faithfulness_reports as reports
 from regard.inference.explain.explainers import EXPLAINERS
 from regard.inference.explain.explanations import explain
 from regard.inference.explain.targets import make_target
+from regard.progress import reporting
 from regard.tasks.classification.word_polarity import nearest_words, word_polarities
 from regard.tasks.shared.attention_flow import rollout
 from regard.tasks.shared.attention_modules import attention_modules
@@ -466,3 +467,37 @@ def test_texts_come_as_to_every_command(reviews, tmp_path, capsys):
     assert capsys.readouterr().out.count("nothing to explain") == 1
     assert main([*command, "--output", "3"]) == 2
     assert "in.gz:1: --output 3: expected 0, the only output" in capsys.readouterr().err
+
+
+def test_the_columns_of_texts_can_be_chosen(reviews, tmp_path, capsys):
+    """As the message about columns recommends, and as training and evaluation choose them."""
+    rows = "".join(f"{i},{'-+'[i % 2]},so {i} it is\n" for i in range(12))
+    (tmp_path / "odd.csv").write_text(f"row,stars,remark of {0}\n{rows}")
+    command = ["explain", str(reviews[0].folder.path), "--faithfulness", "--data"]
+    command += [str(tmp_path / "odd.csv"), "--json"]
+    assert main(command) == 2
+    assert "--text" in capsys.readouterr().err
+    assert main([*command, "--text", "remark of 0", "--label", "stars"]) == 0
+    assert json.loads(capsys.readouterr().out)["texts"] == 12
+    assert main([*command, "--text", "remark of 0", "--target", "stars"]) == 2
+    assert "--target" in capsys.readouterr().err
+
+
+def test_a_single_explanation_reports_its_progress(reviews):
+    stages = []
+    with reporting(lambda stage: stages.append((stage.label, stage.done, stage.total))):
+        explain(reviews[0], "lovely")
+    assert ("explaining", len(EXPLAINERS), len(EXPLAINERS)) in stages
+
+
+def test_tables_fit_a_narrow_terminal(reviews, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    command = ["explain", str(reviews[0].folder.path), "--text", "the plot was lovely it is so"]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    table = printed[: printed.index("\nattention ")]
+    assert max(map(len, table.splitlines())) <= 60
+    assert table.count("for +") > 1
+    assert all(
+        EXPLAINERS[row.method].column in table for row in explain(reviews[0], "x").attributions
+    )
