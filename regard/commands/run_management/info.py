@@ -58,7 +58,7 @@ def _info(chosen: argparse.Namespace) -> int:
         names = [shown_path(run.path) for run in runs]
         print(f"{names[0]} and {names[1]} do not differ in options and metrics")
     else:
-        rows = [("", *(shown_path(run.path) for run in runs)), *changed]
-        cells = [(row[0], *(truncate(cell, MAX_WIDTH) for cell in row[1:])) for row in rows]
+        differing: list[tuple[str, ...]] = [("", *(shown_path(run.path) for run in runs)), *changed]
+        cells = [(row[0], *(truncate(cell, MAX_WIDTH) for cell in row[1:])) for row in differing]
         print(printable("\n".join(fit_table(cells, terminal_width(), right=False))))
     return 0
