@@ -114,8 +114,7 @@ def _texts(run: Any, chosen: argparse.Namespace) -> int:
 def _draw_trace(trace: Any, output: int | None, looks: bool) -> list[str]:
     """A trace with attributions in lines."""
     from regard.show.terminal import shaded_matrix
-    from regard.show.text_tables import terminal_width
-    from regard.show.text_width import printable
+    from regard.show.text_width import printable, terminal_width
 
     if not trace.attributions:
         return ["(nothing to explain)"]
@@ -150,8 +149,7 @@ def _table(trace: Any, position: int | None, name: str) -> list[str]:
     import numpy as np
 
     from regard.inference.explain.explainers import EXPLAINERS
-    from regard.show.text_tables import fit_table, terminal_width
-    from regard.show.text_width import printable, truncate
+    from regard.show.text_width import fit_table, printable, terminal_width, truncate
 
     rows = {row.method: row for row in trace.attributions if row.output == position}
     columns = {method: EXPLAINERS[method].column for method in EXPLAINERS if method in rows}
@@ -183,7 +181,7 @@ def _matrices(trace: Any, positions: Sequence[int | None], names: Sequence[str])
 
     from regard.inference.explain.explainers import EXPLAINERS
     from regard.show.terminal import shaded_matrix
-    from regard.show.text_tables import terminal_width
+    from regard.show.text_width import terminal_width
     from regard.trace.look import from_arrays
 
     lines = []
@@ -258,7 +256,7 @@ def _faithfulness(run: Any, chosen: argparse.Namespace) -> int:
 
 def report(result: Any) -> list[str]:
     """The tables of a faithfulness report, and its verdict."""
-    from regard.show.text_tables import fit_table, terminal_width
+    from regard.show.text_width import fit_table, terminal_width
 
     shares = ", ".join(f"{100 * share:g} %" for share in result.proportions)
     measures = ("comprehensiveness", "sufficiency", "τ with attention")

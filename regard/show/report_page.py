@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from regard.show.text_tables import fit_table, terminal_width
+from regard.show.text_width import fit_table, terminal_width
 
 STYLE = """
 :root { color-scheme: light dark }

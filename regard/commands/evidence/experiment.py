@@ -72,7 +72,7 @@ def _experiment(chosen: argparse.Namespace) -> int:
 
 def _list() -> None:
     from regard.experiments.experiment_table import EXPERIMENTS
-    from regard.show.text_tables import terminal_width
+    from regard.show.text_width import terminal_width
 
     width = max(50, terminal_width(100))
     margin = max(map(len, EXPERIMENTS)) + 2

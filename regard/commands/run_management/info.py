@@ -29,8 +29,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
 
 def _info(chosen: argparse.Namespace) -> int:
     from regard.examples import shown_path
-    from regard.show.text_tables import fit_table, terminal_width
-    from regard.show.text_width import truncate
+    from regard.show.text_width import fit_table, terminal_width, truncate
     from regard.training.stored_runs.model_card import card_rows, differences
     from regard.training.stored_runs.run_summary import summarize_run
 

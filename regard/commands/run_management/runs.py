@@ -35,8 +35,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
 
 
 def _runs(chosen: argparse.Namespace) -> int:
-    from regard.show.text_tables import fit_table, terminal_width
-    from regard.show.text_width import truncate
+    from regard.show.text_width import fit_table, terminal_width, truncate
     from regard.training.stored_runs.model_card import format_date, format_size
     from regard.training.stored_runs.run_summary import find_runs, summarize_run
 

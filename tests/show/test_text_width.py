@@ -2,8 +2,7 @@
 
 import pytest
 
-from regard.show.text_tables import fit_table
-from regard.show.text_width import display_width
+from regard.show.text_width import display_width, fit_table
 
 ROWS = [
     ("run", "task", "data", "best", "written", "猫"),
