@@ -34,8 +34,15 @@ def read_results(folder: Path) -> list[dict[str, Any]]:
 
 def describe_number(name: str, number: dict[str, Any]) -> str:
     """A number with its interval over seeds."""
-    ends = "" if number["low"] is None else f" [{number['low']:.3g}, {number['high']:.3g}]"
-    return f"{name}: {number['mean']:.3g}{ends}"
+    mean, low, high = (format_number(number[part]) for part in ("mean", "low", "high"))
+    return f"{name}: {mean}" + (f" [{low}, {high}]" if low else "")
+
+
+def format_number(value: float | None) -> str:
+    """Three digits, or a whole number; empty for None."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def describe_minutes(seconds: float) -> str:
