@@ -149,8 +149,8 @@ def check_here(path: Path) -> Grade:
                 f"  {test.__name__}  " + (f"FAILED\n  -> {problem}" if problem else "passed")
             )
     except NotImplementedError as error:
-        return Grade(f"{path}: not written yet: {error or 'a blank'}", False)
-    lines.append(f"{path}: " + (f"{failures} to repair" if failures else "everything passed"))
+        return Grade(f"{path}: not written yet: {error or 'fill in the blank'}", False)
+    lines.append(f"{path}: " + (f"{failures} failed" if failures else "everything passed"))
     return Grade("\n".join(lines), not failures)
 
 
@@ -159,7 +159,9 @@ def _run_file(path: Path) -> dict[str, Any]:
     try:
         names = runpy.run_path(str(path), run_name=path.stem)
     except NotImplementedError as error:
-        raise RegardError(f"{path}: a blank is used while the file is read: {error}") from error
+        raise RegardError(
+            f"{path}: a function that is not written yet is called on import: {error}"
+        ) from error
     except (Exception, SystemExit) as error:
         line = getattr(error, "lineno", None) or _line(error, path)
         raise RegardError(f"{path}:{line}: {_one_line(error)}") from error

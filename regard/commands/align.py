@@ -44,13 +44,13 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         "--soft",
         action="store_true",
         help="print all likely links of an align run with their weights, as in 0-1:0.93, to guide "
-        "a translator by `--alignments`",
+        "a translator with `--alignments`",
     )
     align.add_argument(
         "--lexicon",
         action="store_true",
-        help="print the pairs of words that an align run has learned instead: source, target, and "
-        "the probability of each given the other",
+        help="instead of links, print the word pairs that an align run has learned: source, "
+        "target, and the probability of each given the other",
     )
 
     two = align.add_argument_group("Two directions, in translation runs")

@@ -39,7 +39,8 @@ def _size(result: "ComparisonResult") -> str:
         return ""
     unit = " points" if result.unit in ("share", "f1", "points") else ""
     return (
-        f": a true difference of about {format_bare_value(max(known), result.unit)}{unit} would be"
+        f"; a true difference of about {format_bare_value(max(known), result.unit)}{unit} would "
+        "usually be detected"
     )
 
 

@@ -40,7 +40,7 @@ class NGramCounts:
         if vocabulary**longest * columns >= 1 << 63:
             raise RegardError(
                 f"n-grams of {longest} words out of {vocabulary:,} cannot be numbered: choose "
-                "fewer word_ngrams, or a smaller vocabulary"
+                "a smaller word_ngrams or vocabulary"
             )
         cells, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
         rows = iter(texts)

@@ -114,7 +114,7 @@ def locate_sources(
         if new_head and (source is None or name.startswith(("decision", "crf"))):
             continue
         if source is None:
-            raise RegardError(f"{checkpoint.folder}: nothing is known of the weights {name}")
+            raise RegardError(f"{checkpoint.folder}: unknown weights {name}")
         wanted = source.names
         if source.others:
             stored = [n for n in (*source.names, *source.others) if _locate(checkpoint, n)]

@@ -142,7 +142,7 @@ def _prepare_or_restore(
     try:
         restored = cache.restore(key[0], folder.data)
         if restored is not None:
-            log(f"data prepared before, from {cache.folder}")
+            log(f"prepared data reused from {cache.folder}")
             return restored
     except OSError as error:
         log(f"{cache.folder}: cannot be used ({error.strerror or error})")
@@ -151,7 +151,7 @@ def _prepare_or_restore(
         try:
             cache.store(*key, folder.data, report, keep=folder.prepared.name)
         except (OSError, RegardError) as error:
-            log(f"the data is not kept for other runs: {error}")
+            log(f"the prepared data is not cached: {error}")
     return report
 
 

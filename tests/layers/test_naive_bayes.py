@@ -179,7 +179,7 @@ def test_counts_are_saved_and_damage_is_named(tmp_path):
 
 
 def test_ngrams_that_cannot_be_numbered_are_refused():
-    with pytest.raises(RegardError, match="choose fewer word_ngrams"):
+    with pytest.raises(RegardError, match="choose a smaller word_ngrams"):
         NGramCounts.of(TEXTS, 10**7, 3, LABELS)
 
 

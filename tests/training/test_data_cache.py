@@ -50,7 +50,7 @@ def test_a_second_run_gets_the_same_bytes_without_reading(files, tmp_path):
     assert not read
     assert contents(tmp_path / "first") == contents(tmp_path / "plain")
     assert contents(tmp_path / "second") == contents(tmp_path / "plain")
-    report = [line for line in second if not line.startswith("data prepared before")]
+    report = [line for line in second if not line.startswith("prepared data reused")]
     assert report == first
     assert len(plain) == len(first)
 

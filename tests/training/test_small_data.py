@@ -43,8 +43,8 @@ def test_both_labels_of_small_data_are_validated(tmp_path, capsys):
     run = regard.train("classify", rows, out=tmp_path / "run", **OPTIONS)
     report = json.loads(run.folder.prepared.read_text("utf-8"))
     assert report["sizes"] == {"train": 26, "valid": 6}
-    assert not any("has none of the label" in note for note in report["notes"])
+    assert not any("has no text with the label" in note for note in report["notes"])
     valid = [("a splendid film", "good")]
     other = regard.train("classify", rows, valid=valid, out=tmp_path / "other", **OPTIONS)
     report = json.loads(other.folder.prepared.read_text("utf-8"))
-    assert any("(1 example) has none of the label 'bad'" in note for note in report["notes"])
+    assert any("(1 example) has no text with the label 'bad'" in note for note in report["notes"])

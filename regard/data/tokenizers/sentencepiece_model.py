@@ -82,13 +82,13 @@ def _parse(content: bytes) -> SentencePieceModel:
             characters = _message(settings.get(2, b""))
             # the dummy prefix, extra spaces, spaces as ▁
             if any(settings.get(flag, 1) != 1 for flag in (3, 4, 5)):
-                raise ValueError("it normalizes spaces in another way than usual")
+                raise ValueError("it treats spaces in an unsupported way")
     if kind != UNIGRAM:
         raise ValueError("its pieces are not those of a unigram model")
     if not any(piece[2] == NORMAL for piece in pieces):
         raise ValueError("it has no pieces")
     if any(piece[2] == USER_DEFINED for piece in pieces):
-        raise ValueError("it has pieces that a user defined")
+        raise ValueError("it has user-defined pieces")
     return SentencePieceModel(tuple(pieces), characters)
 
 

@@ -68,7 +68,7 @@ def graphs_of(model: nn.Module) -> dict[str, Graph]:
             return write(model)
     raise RegardError(
         f"a model of type {type(model).__name__} cannot be exported: only the models built "
-        "into regard can, and pretrained ones not yet"
+        "into Regard can, and not pretrained ones"
     )
 
 

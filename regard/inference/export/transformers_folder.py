@@ -99,7 +99,7 @@ def _with_head(run: Run, checkpoint: Checkpoint) -> tuple[Checkpoint, Sources]:
     path = run.folder.path
     network: Any = run.model
     if getattr(network, "crf", None) is not None:
-        raise RegardError(f"{path}: --crf: transformers has no such taggers: export to onnx")
+        raise RegardError(f"{path}: --crf: taggers in transformers have no CRF: export to onnx")
     if network.architecture.pooling == "mean":
         raise RegardError(
             f"{path}: classifies by the mean of all tokens, as sentence-transformers do, and "

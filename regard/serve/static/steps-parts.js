@@ -102,9 +102,9 @@ export function describeProjection(stages, projected) {
   const formula = NAMES.map(([kind, letter, matrix]) => `${letter} = x${projected[kind] ? ` ${kind === "query" && !projected.key ? "W" : matrix}${projected[kind].bias ? " + b" : ""}` : ""}`).join(",  ");
   const made = NAMES.filter(([kind]) => projected[kind]).map(([, letter]) => letter);
   const words = stages.score === "bilinear"
-    ? "The matrix W of the bilinear score turns the query. The keys are the vectors x themselves."
-    : made.length === 3 ? "Three matrices make of each vector x what it looks for, what it offers, and what it passes on."
-      : made.join() === "q,k" ? "Two matrices of the score make the query and the keys of the vectors x. The values are the vectors themselves."
+    ? "The query is multiplied by the matrix W of the bilinear score. The keys are the vectors x themselves."
+    : made.length === 3 ? "Three matrices turn each vector x into what it looks for, what it offers, and what it passes on."
+      : made.join() === "q,k" ? "Two matrices of the score turn the vectors x into the query and the keys. The values are the vectors themselves."
         : `Of the vectors x, ${made.join(" and ")} are projected by a matrix; the others are x itself.`;
   return ["Project", formula, `${words}${projected.rotated ? " Queries and keys are then rotated by their position." : ""}`];
 }

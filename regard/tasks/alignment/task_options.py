@@ -51,21 +51,21 @@ class AlignerConfig:
     """The two chains and the prior of their tables."""
 
     position_free: Annotated[int, between(1, 1000)] = 5
-    """Number of iterations in which positions do not matter; the chain learns in all later ones."""
+    """Number of initial iterations that ignore word positions; later ones learn the chain too."""
     empty_probability: Annotated[float, Bounds(0, 1, low_open=True, high_open=True)] = 0.2
     """Probability that a word has no counterpart."""
     agreement: Annotated[float, between(0, 1)] = 1.0
-    """Share of the product of both directions in what is counted; 0 trains them independently."""
+    """Share of the product of both directions in the expected counts; 0 trains them separately."""
     concentration: Annotated[float, Bounds(0, low_open=True, high_open=True)] = 0.1
-    """Dirichlet prior of each pair of words that occur together; smaller means sparser."""
+    """Dirichlet prior of each pair of words that occur together; smaller is sparser."""
     similar_prior: Annotated[float, Bounds(0, high_open=True)] = 0.3
-    """Added to the prior of words that begin alike: times the square of the shared proportion."""
+    """Added to the prior of words that begin alike, times the square of the shared proportion."""
     prefix_prior: Annotated[float, Bounds(0, high_open=True)] = 5.0
-    """Added to the prior: times the probability of the word given the prefix of the other."""
+    """Added to the prior, times the probability of the word given the prefix of the other one."""
     prefix_letters: Annotated[int, between(1, 100)] = 5
-    """Number of letters of a prefix, which rare words share with others."""
+    """Number of letters of a prefix; rare words share prefixes with others."""
     farthest: Annotated[int, between(1, 1000)] = 30
-    """Moves over more words count as moves over this many."""
+    """Longest move in words with a probability of its own; longer moves count as this one."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -64,7 +64,7 @@ def missing_note(counts: Mapping[str, int], valid: Mapping[str, int]) -> str:
     """Which labels the validation data lacks, so that its metrics say nothing about them.
 
     >>> missing_note({"spam": 2, "ham": 90}, {"ham": 5}).partition(":")[0]
-    "the validation data (5 examples) has none of the label 'spam'"
+    "the validation data (5 examples) has no text with the label 'spam'"
     """
     missing = [repr(name) for name in counts if name not in valid]
     if not missing:
@@ -74,6 +74,6 @@ def missing_note(counts: Mapping[str, int], valid: Mapping[str, int]) -> str:
     examples = sum(valid.values())
     size = f"{examples} example{'s' * (examples != 1)}"
     return (
-        f"the validation data ({size}) has none of the {which}: its metrics do not show how well "
-        "such texts are classified; add data, or choose validation data with --valid"
+        f"the validation data ({size}) has no text with the {which}: its metrics do not show how "
+        "well such texts are classified; add data, or choose validation data with --valid"
     )

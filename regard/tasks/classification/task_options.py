@@ -52,16 +52,16 @@ class ClassificationData:
     word_dropout: Annotated[float, PROPORTION] = 0.2
     """Probability that a word is replaced by the unknown token in training."""
     word_ngrams: Annotated[int, between(0, 4)] = 0
-    """Length of the longest n-grams of words that vote on the label by naive Bayes, beside
-    attention; 0 for none."""
+    """Maximum length of the word n-grams that vote on the label by naive Bayes, in addition to the
+    network; 0 for none."""
     class_weights: Literal["none", "balanced"] = "none"
     """Weights of labels in the loss; balanced: rare labels count as much as frequent ones."""
     pretrained: str | None = None
-    """Folder of a pretrained encoder of the BERT family to train further; it brings its tokenizer,
-    its sizes, and defaults of its own: 3 epochs, learning rate 5e-5 with linear decay, dropout
-    0.1."""
+    """Folder of a pretrained encoder of the BERT family to train further. It determines the
+    tokenizer and the sizes, and changes defaults: 3 epochs, learning rate 5e-5 with linear decay,
+    dropout 0.1."""
     freeze_layers: Annotated[int, between(0, 1000)] = 0
-    """Number of blocks of a pretrained encoder that are kept fixed, with its word vectors."""
+    """Number of lowest blocks of a pretrained encoder that are frozen, with its word vectors."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -55,11 +55,11 @@ class LanguageData:
     """Number of words sampled for the softmax in each training update; 0 for all (default: a tenth
     of a vocabulary of 16,000 or more, all of a smaller one)."""
     pretrained: str | None = None
-    """Folder of a pretrained language model like GPT-2 or Llama to train further; it brings its
-    tokenizer, its sizes, and defaults of its own: 3 epochs, learning rate 5e-5 with linear decay,
+    """Folder of a pretrained language model like GPT-2 or Llama to train further. It determines the
+    tokenizer and the sizes, and changes defaults: 3 epochs, learning rate 5e-5 with linear decay,
     windows of 256 tokens."""
     freeze_layers: Annotated[int, between(0, 1000)] = 0
-    """Number of blocks of a pretrained model that are kept fixed, with its word vectors."""
+    """Number of lowest blocks of a pretrained model that are frozen, with its word vectors."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -43,11 +43,11 @@ class TaggingData:
     word_dropout: Annotated[float, PROPORTION] = 0.3
     """Probability that a word is replaced by the unknown token in training."""
     pretrained: str | None = None
-    """Folder of a pretrained encoder of the BERT family to train further; it brings its tokenizer,
-    its sizes, and defaults of its own: 3 epochs, learning rate 5e-5 with linear decay, dropout 0.1,
-    no CRF."""
+    """Folder of a pretrained encoder of the BERT family to train further. It determines the
+    tokenizer and the sizes, and changes defaults: 3 epochs, learning rate 5e-5 with linear decay,
+    dropout 0.1, no CRF."""
     freeze_layers: Annotated[int, between(0, 1000)] = 0
-    """Number of blocks of a pretrained encoder that are kept fixed, with its word vectors."""
+    """Number of lowest blocks of a pretrained encoder that are frozen, with its word vectors."""
 
     def __post_init__(self) -> None:
         check_fields(self)

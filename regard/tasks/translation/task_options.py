@@ -54,11 +54,11 @@ class TranslationData:
     """Head that is guided, counted from 0."""
 
     pretrained: str | None = None
-    """Folder of a pretrained translator (BART, Marian or T5) to train further; it brings its
-    tokenizers, its sizes, and defaults of its own: 3 epochs, learning rate 5e-5 with linear
+    """Folder of a pretrained translator (BART, Marian or T5) to train further. It determines the
+    tokenizers and the sizes, and changes defaults: 3 epochs, learning rate 5e-5 with linear
     decay."""
     freeze_layers: Annotated[int, between(0, 1000)] = 0
-    """Number of encoder blocks of a pretrained model that are kept fixed, with its word
+    """Number of lowest encoder blocks of a pretrained model that are frozen, with its word
     vectors."""
 
     def __post_init__(self) -> None:

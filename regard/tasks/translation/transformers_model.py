@@ -85,14 +85,14 @@ def _check(model: Translator) -> None:
         )
     for block in (*model.encoder.stack, *model.decoder.stack):
         if not isinstance(block.feed_forward, nn.Sequential):
-            raise RegardError("--experts: transformers has no such translator")
+            raise RegardError("--experts: translators in transformers have no experts")
         for attention in (block.own, block.source):
             if attention is None:
                 continue
             if type(attention.score) is not ScaledDot or attention.score.scale is not None:
-                raise RegardError("--attention: transformers has translators with scaled_dot alone")
+                raise RegardError("--attention: translators in transformers have only scaled_dot")
             if attention.normalize is not softmax:
-                raise RegardError("--normalize: transformers has translators with softmax alone")
+                raise RegardError("--normalize: translators in transformers have only softmax")
 
 
 def _weights(model: Translator, sources: int) -> dict[str, Tensor]:

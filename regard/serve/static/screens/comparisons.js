@@ -98,8 +98,8 @@ class ComparisonsScreen extends HTMLElement {
         this.#draw(this.#report);
       } else {
         message.replaceChildren(chosen
-          ? emptyMessage("Not finished yet", `The comparison ${displayText(chosen.id, 80)} has no report yet. The command that began it resumes it; reload this page when it has ended.`)
-          : emptyMessage("No comparison yet", "Nothing has been compared here. The command below takes about a minute; reload this page when it has ended."));
+          ? emptyMessage("Not finished yet", `The comparison ${displayText(chosen.id, 80)} has no report yet. The command that started it resumes it; reload this page when it has finished.`)
+          : emptyMessage("No comparison yet", "Nothing has been compared here. The command below takes about a minute; reload this page when it has finished."));
         context.say(chosen ? "This comparison is not finished." : "There is no comparison yet.");
       }
     } catch (error) {
