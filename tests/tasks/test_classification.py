@@ -90,6 +90,14 @@ def test_a_table_of_files_of_several_lengths_and_one_vector_a_text(tmp_path):
     trained(tmp_path / "other", [str(tmp_path / "flat.npy"), str(tmp_path / "flat.txt")])
 
 
+def test_word_ngrams_of_vectors_are_an_error(tmp_path, vector_run, capsys):
+    _, _, data = vector_run
+    command = ["train", "classify", "--data", *data, "--word-ngrams", "2"]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 2
+    assert "--word-ngrams: the inputs are vectors, not words" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

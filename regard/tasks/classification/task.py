@@ -477,6 +477,8 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
         vocabularies = {"text": tokenizer.size}
     elif data.vectors is not None:
         raise OptionError("vectors", "the inputs are vectors already, not words")
+    elif data.word_ngrams:
+        raise OptionError("word_ngrams", "the inputs are vectors, not words")
     else:
         save_size(folder, features)
         note = f"vectors of {features} numbers"
