@@ -27,7 +27,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     """Add `data` and its verbs."""
     parser = commands.add_parser(
         "data",
-        help="make, describe and split corpora",
+        help="make, describe and split corpora; manage the cache of prepared data",
         examples=(
             "regard data describe reviews.tsv --task classify",
             "regard data split pairs.tsv --task translation --out parts",
@@ -98,7 +98,10 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         examples=("regard data cache", "regard data cache --limit 5", "regard data cache --clear"),
     )
     cache.add_argument(
-        "--folder", type=Path, metavar="FOLDER", help="the folder (default: the user's)"
+        "--folder",
+        type=Path,
+        metavar="FOLDER",
+        help="the folder (default: the user's cache folder)",
     )
     cache.add_argument("--clear", action="store_true", help="remove everything in it")
     cache.add_argument(

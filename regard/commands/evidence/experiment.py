@@ -83,7 +83,7 @@ def _list() -> None:
         for i, line in enumerate(lines):
             start = f"{one.name:{margin}}{one.minutes:>7g}" if i == 0 else " " * (margin + 7)
             print(f"{start}  {line}")
-    print("\nMinutes are those of two cores. To run one: regard experiment NAME")
+    print("\nMinutes are approximate, on two cores. To run one: regard experiment NAME")
 
 
 def _run(chosen: argparse.Namespace, name: str) -> Any:

@@ -12,8 +12,8 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     """Add `import`."""
     parser = commands.add_parser(
         "import",
-        help="make a run of a pretrained model in Hugging Face's format",
-        description="Make a run of a pretrained model: a folder with config.json, "
+        help="make a run from a pretrained model in Hugging Face's format",
+        description="Make a run from a pretrained model: a folder with config.json, "
         "model.safetensors and tokenizer.json. Models of the BERT family that label texts or "
         "words, language models like GPT-2 and Llama, and translators like BART, Marian (OPUS-MT) "
         "and T5 are supported; an encoder without such a head is trained further with `regard "

@@ -48,7 +48,7 @@ class AlignmentData:
 
 @dataclass(frozen=True)
 class AlignerConfig:
-    """The two chains and the prior of their tables."""
+    """The hidden Markov models of both directions, and the prior of their tables."""
 
     position_free: Annotated[int, between(1, 1000)] = 5
     """Number of initial iterations that ignore word positions; later ones learn the chain too."""
