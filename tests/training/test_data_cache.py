@@ -139,7 +139,7 @@ def test_a_cache_that_cannot_be_used_costs_nothing(files, tmp_path):
     (tmp_path / "file").write_text("")
     lines, read = train(files, tmp_path / "run", tmp_path / "file" / "cache")
     assert read
-    assert any("cannot be used" in line or "not kept" in line for line in lines)
+    assert any("cannot be used" in line or "not cached" in line for line in lines)
 
 
 def test_small_data_and_vectors_are_not_kept(files, tmp_path, monkeypatch):
