@@ -480,10 +480,16 @@ WRITES = re.compile(
 OTHER_WRITERS = {
     "atomic_files.py": "where files are written",
     "check/checked_file.py": "a temporary folder of its own",
-    "commands/standard_streams.py": "descriptors of closed standard streams",
+    "commands/terminal/standard_streams.py": "descriptors of closed standard streams",
     "corpora/corpus_folder.py": "inside write_folder",
+    "data/ngram_counts.py": "into the data folder of a run that is being prepared",
     "data/split.py": "inside write_folder",
+    "inference/bulk/output_folder.py": "the lock of an output folder",
+    "inference/export/ctranslate2.py": "inside write_folder",
+    "inference/export/transformers_folder.py": "inside write_folder",
+    "pretrained/checkpoint.py": "into the data folder of a run that is being prepared",
     "sklearn.py": "a temporary folder of its own",
+    "training/stored_runs/data_cache.py": "the lock of the cache",
     "training/stored_runs/run_packing.py": "inside write_folder",
 }
 

@@ -17,7 +17,7 @@ def merge_bytes(rows, tokens):
 
 
 def test_compare_draws_the_difference_on_its_own_scale(app, ask_trace):
-    window = app().open("compare", **STATES["compare"])
+    window = app().open("compare", **STATES["compare"], specials="show")
     page = window.page
     assert window.colours(".rg-half[aria-label=First] canvas") > 10
     assert window.colours(".rg-half[aria-label=Second] canvas") > 10

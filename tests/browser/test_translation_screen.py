@@ -18,8 +18,7 @@ def test_translation_by_click_and_key(app):
     first = window.status()
     assert re.fullmatch(r"‘.+’ looks at ‘.+’, [01]\.\d\d", first)
     window.press("ArrowDown")
-    assert window.status() != first
-    assert window.state()["row"] == "1"
+    assert window.state()["row"] == "1"  # another byte of one character may have the same status
     window.press("End", "Home")
     assert window.state()["column"] == "0"
     words = page.locator(".rg-output .rg-word")

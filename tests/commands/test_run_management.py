@@ -34,7 +34,8 @@ def runs(trained, tmp_path, monkeypatch):
     return tmp_path / "runs"
 
 
-def test_runs_are_listed(runs, capsys):
+def test_runs_are_listed(runs, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     (runs / "notes").mkdir()
     (runs / "tag" / "state" / "latest.safetensors").unlink()
     (runs / "tag" / "model.safetensors").unlink()

@@ -81,7 +81,7 @@ def test_an_option_that_varies_cannot_be_fixed_too():
         ("2h", {"minutes": 120.0}),
         ("epochs=3", {"epochs": 3}),
         ("steps=1_000", {"steps": 1000}),
-        ("tokens=10000", {"steps": 20}),  # batches of 512 tokens
+        ("tokens=10000", {"steps": 20, "min_batches": 1}),  # batches of 512 tokens
         (None, {}),
     ],
 )

@@ -102,7 +102,7 @@ def test_files_are_read_once_and_give_the_same_splits(tmp_path: Path, links: boo
     train, valid = list(splits.train()), list(splits.valid())
     assert [*splits.train()] == train
     assert [*splits.valid()] == valid
-    assert len(readings) == (5 if links else 1)
+    assert len(readings) == (6 if links else 1)
     assert sorted(int(p.target.split()[1]) for p in train + valid) == list(range(100))
     assert not {p.source for p in train} & {p.source for p in valid}
     assert "100 read, 100 kept" in splits.summary()

@@ -1,6 +1,7 @@
 """Every command and every line of Python in the README runs, on files like those that it names."""
 
 import doctest
+import gzip
 import shutil
 from pathlib import Path
 
@@ -38,6 +39,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for pair in names.split():
             generated, name = pair.split(":")
             shutil.copyfile(f"made/{task}/{generated}", name)
+    Path("corpus").mkdir()
+    Path("corpus/a.gz").write_bytes(gzip.compress(b"ein Haus\n"))
     for example, run in (("language", "lm"), ("sentiment", "reviews")):
         shutil.copytree(ROOT / "regard/examples" / example, f"runs/{run}")
     return tmp_path

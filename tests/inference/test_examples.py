@@ -49,7 +49,8 @@ def test_examples_are_small_and_without_sentences():
         assert json.loads((FOLDER / name / "packed.json").read_text())["written"] > 0
 
 
-def test_commands_know_examples_by_name(capsys):
+def test_commands_know_examples_by_name(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     assert main(["predict", "example:sentiment", "--text", "The soup was not good ."]) == 0
     assert capsys.readouterr().out.strip() == "negative"
     assert main(["show", "example:translation", "--text", "Who buys the heavy bag ?"]) == 0

@@ -27,7 +27,7 @@ def test_models_say_what_they_are(ask, runs):
     assert copy["written"] > 1.7e9
     rows = dict(ask("GET", "/v1/models/copy/card").json["rows"])
     assert rows["task"] == "algorithm"
-    assert "exact match" in rows["metrics"]
+    assert "exact match" in rows["validation"]
     path = runs["classify"].folder.path
     with Server([path], host="0.0.0.0", token="long enough", allowed_hosts=["x"]) as server:
         listed = Client(server.url)("GET", "/v1/models", None, authorization="Bearer long enough")
