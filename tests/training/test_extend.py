@@ -103,11 +103,11 @@ def test_a_run_that_ran_out_of_patience_gets_it_again(tmp_path):
 
 
 def test_cosine_resumes_at_the_rate_of_the_larger_budget(tmp_path):
-    own = options(tmp_path, schedule="cosine", warmup=0, learning_rate=1.0, average=1)
+    own = options(tmp_path, schedule="cosine", warmup=0, learning_rate=0.01, average=1)
     seen = []
     for steps in (4, 8):
         train_run("classify", own | {"steps": steps}, tmp_path / "run", report=seen.append)
-    rates = [progress.learning_rate for progress in seen]
+    rates = [100 * progress.learning_rate for progress in seen]
     assert rates[3] == pytest.approx((1 - 0.5**0.5) / 2)  # 3 of 4
     assert rates[4] == pytest.approx(0.5)  # 4 of 8
     assert rates[7] == pytest.approx((1 - 0.8535533905932737**0.5) / 2, abs=1e-3)  # 7 of 8

@@ -194,7 +194,11 @@ class PretrainedTranslator(Translator):
         states = decoded.states[:, lead:]
         rows = {name: weights[:, :, lead:] for name, weights in decoded.weights.items()}
         return Output(
-            self.words(states if at is None else states[torch.arange(len(states), device=states.device), at]),
+            self.words(
+                states
+                if at is None
+                else states[torch.arange(len(states), device=states.device), at]
+            ),
             context.weights | rows,
         )
 
