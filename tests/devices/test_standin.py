@@ -19,11 +19,11 @@ FOLDER = Path(__file__).parent / "on_standin"
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("check_*.py")), ids=lambda file: file.stem)
 def test_on_the_standin(file: Path) -> None:
-    command = [sys.executable, "-m", "pytest", str(file), "-q", "-n", "0", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", str(file), "-n", "0", "-p", "no:cacheprovider"]
     chosen = {**os.environ, "REGARD_TEST_DEVICE": NAME}
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=chosen)
     assert done.returncode == 0, done.stdout[-6000:]
-    assert "[100%]" in done.stdout
+    assert " passed" in done.stdout
 
 
 def test_other_tests_find_no_accelerator() -> None:
