@@ -6,7 +6,7 @@ FOLDER holds multi30k/, sst2/, wikiann-en/ and wikitext-2/. Every run is the com
 printed: `regard train` with no option but its files and what is compared, then `regard evaluate`.
 What is in the folder of the runs already is not trained again, and a run that was interrupted goes
 on: its minutes add up. A trial that fails is said, and the others follow. The table goes to
-standard output and, with --write, between the marks in docs/benchmarks.md; then it holds every
+standard output and, with --write, between the marks in docs/benchmarks/learning.md; then it holds every
 trial that was measured, those left out by --only too.
 
 Minutes are those of the clock; processor minutes are what the process of the training used, all
@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "learning.md"
 BEGIN, END = "<!-- learning begins -->", "<!-- learning ends -->"
 COLUMNS = ("run", "metric", "goal", "minutes of training", "processor minutes", "threads")
 COLUMNS += ("parameters", "command")
