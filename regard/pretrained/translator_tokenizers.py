@@ -100,7 +100,7 @@ def _read_two(checkpoint: Checkpoint, architecture: TranslatorArchitecture) -> T
     for name in (SOURCE, TARGET):
         pieces = read_sentencepiece(folder / name)
         names = _side_names(others, pieces, with_codes=name == SOURCE)
-        names += [[f"{row}{HIDDEN}", _lowest(pieces)] for row in unnamed]
+        names += [[f"{HIDDEN}{row}", _lowest(pieces)] for row in unnamed]
         if name == SOURCE:  # pieces that the model does not know, and reads as unknown
             names += [[p, s] for p, s in pieces.scores.items() if p not in numbers]
         vocabulary = [*([token, 0.0] for token in SPECIAL), *names]

@@ -126,9 +126,6 @@ def test_a_translator_is_trained_further_and_resumes_to_the_bit(
     assert whole.config["training"]["schedule"] == "linear"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="one piece is read as unknown here and known to transformers: to be found"
-)
 def test_language_codes_and_unknown_pieces_are_read_as_by_transformers(folder: Path) -> None:
     import transformers
 

@@ -59,7 +59,7 @@ def import_tokenizer(
         numbered = [numbers[name] if name is not None else MISSING for name in special]
         numbered += [numbers[name] for name in others]
         for row in sorted({*range(rows)}.difference(numbered)):
-            names.append(f"{row}{HIDDEN}")
+            names.append(f"{HIDDEN}{row}")
             numbered.append(row)
         renumbered = _renumber(state, names, special)
         if prefix_words:

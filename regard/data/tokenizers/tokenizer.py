@@ -109,8 +109,10 @@ class Tokenizer:
         """The numbers alone of several texts: the fast way, for training."""
         # Sentences with several translations stand one after the other in many corpora.
         distinct = dict.fromkeys(texts)
-        encodings = self._inner.encode_batch_fast(list(distinct), add_special_tokens=False)
-        known = {text: self._plain(e.ids) for text, e in zip(distinct, encodings, strict=True)}
+        inner = self._inner  # its fast way leaves out the pieces
+        encode = inner.encode_batch if self.kind == "imported_unigram" else inner.encode_batch_fast
+        encodings = encode(list(distinct), add_special_tokens=False)
+        known = {text: self._ids(e) for text, e in zip(distinct, encodings, strict=True)}
         return [list(known[text]) for text in texts]
 
     def encode_words(self, words: Sequence[str]) -> Encoded:
@@ -171,8 +173,20 @@ class Tokenizer:
 
     def _encoded(self, text: str, encoding: Any) -> Encoded:
         offsets = self._trimmed(text, encoding.offsets)
-        ids = self._plain(encoding.ids)
-        return Encoded(ids, offsets, [text[a:b] for a, b in offsets], [])
+        return Encoded(self._ids(encoding), offsets, [text[a:b] for a, b in offsets], [])
+
+    def _ids(self, encoding: Any) -> list[int]:
+        """The tokens of a text; a piece that is unknown on this side may be known on the other.
+
+        Sides of a translator that number their pieces together are read so by `transformers`.
+        """
+        ids: list[int] = encoding.ids
+        if self.kind == "imported_unigram" and UNK in ids:
+            ids = [
+                self._vocabulary.get(f"{piece}{HIDDEN}", UNK) if token == UNK else token
+                for token, piece in zip(ids, encoding.tokens, strict=True)
+            ]
+        return self._plain(ids)
 
     def _plain(self, ids: list[int]) -> list[int]:
         """The tokens of a text, of which none is special but `<unk>`.
