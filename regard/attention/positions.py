@@ -5,6 +5,7 @@
 """
 
 import math
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -33,7 +34,7 @@ def sinusoids(
     """
     if width % 2:
         raise ValueError(f"sinusoids come in pairs: the width must be even; got {width}")
-    angle = _angles(length, width, offset, 10000.0, device)
+    angle = _angles(length, Rotation().frequencies(width, device), offset)
     if interleaved:
         pairs = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
     else:
@@ -59,8 +60,36 @@ class Learned(nn.Module):
         return self.weight[offset : offset + length]
 
 
+@dataclass(frozen=True)
+class Rotation:
+    """How fast rotary positions turn each pair of features: base^(-2i/d) per position.
+
+    With a `factor`, pairs turn more slowly by it, so that a model reads longer texts than those
+    that it was first trained on (Chen et al., 2023, https://arxiv.org/abs/2306.15595). With
+    `first_length`, the pairs that turn more than `fast` times within it keep their frequency,
+    those that turn less than `slow` times are divided by the factor, and the others lie between
+    (Dubey et al., 2024, https://arxiv.org/abs/2407.21783).
+    """
+
+    base: float = 10000.0
+    factor: float = 1.0
+    first_length: int = 0
+    slow: float = 1.0
+    fast: float = 4.0
+
+    def frequencies(self, size: int, device: torch.device | None) -> Float[Tensor, "half"]:
+        """Radians per position of each pair of features."""
+        dtype = torch.float64 if device is None else widest_float(device)
+        frequency = self.base ** (-torch.arange(0, size, 2, dtype=dtype, device=device) / size)
+        if not self.first_length:
+            return frequency / self.factor
+        turns = self.first_length * frequency / (2 * math.pi)
+        kept = ((turns - self.slow) / (self.fast - self.slow)).clamp(0, 1)
+        return kept * frequency + (1 - kept) * frequency / self.factor
+
+
 def rotate(
-    vectors: Float[Tensor, "*b t d"], *, offset: int = 0, base: float = 10000.0
+    vectors: Float[Tensor, "*b t d"], *, offset: int = 0, rotation: Rotation = Rotation()
 ) -> Float[Tensor, "*b t d"]:
     """Rotary positions: turn each pair of features by an angle that grows with the position.
 
@@ -71,7 +100,8 @@ def rotate(
     size = vectors.shape[-1]
     if size % 2:
         raise ValueError(f"rotary turns pairs of features: the size must be even; got {size}")
-    angle = _angles(vectors.shape[-2], size, offset, base, vectors.device)
+    frequencies = rotation.frequencies(size, vectors.device)
+    angle = _angles(vectors.shape[-2], frequencies, offset)
     cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
     even, odd = vectors[..., 0::2], vectors[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
@@ -142,9 +172,9 @@ def slopes(heads: int) -> list[float]:
 
 
 def _angles(
-    length: int, width: int, offset: int, base: float, device: torch.device | None
+    length: int, frequencies: Float[Tensor, "half"], offset: int
 ) -> Float[Tensor, "t half"]:
-    dtype = torch.float64 if device is None else widest_float(device)
-    position = torch.arange(offset, offset + length, dtype=dtype, device=device)
-    frequency = base ** (-torch.arange(0, width, 2, dtype=dtype, device=device) / width)
-    return position[:, None] * frequency
+    position = torch.arange(
+        offset, offset + length, dtype=frequencies.dtype, device=frequencies.device
+    )
+    return position[:, None] * frequencies

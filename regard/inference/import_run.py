@@ -25,10 +25,11 @@ def import_run(source: str | PathLike[str], out: str | PathLike[str]) -> RunFold
     Everything is checked before the first file is written.
 
     Args:
-        source: a folder with config.json, weights and tokenizer.
+        source: a folder with config.json, weights and tokenizer; or `hf:organization/name`, a
+            model of the Hugging Face hub.
         out: the run folder, which must not exist yet.
     """
-    checkpoint = open_checkpoint(Path(source))
+    checkpoint = open_checkpoint(_folder(source))
     spec = TASKS.row(task_of(checkpoint))
     folder = RunFolder(Path(out))
     if folder.path.is_dir() and any(folder.path.iterdir()):
@@ -43,6 +44,14 @@ def import_run(source: str | PathLike[str], out: str | PathLike[str]) -> RunFold
         write_text(folder.packed, json.dumps({"how": "imported"}) + "\n")
         write_tensors(folder.model, adopted.weights, identify_run(folder))
     return folder
+
+
+def _folder(source: str | PathLike[str]) -> Path:
+    if not str(source).startswith("hf:"):
+        return Path(source)
+    from regard.pretrained.hub_download import download_model
+
+    return download_model(str(source))
 
 
 def import_temporarily(source: Path) -> RunFolder:

@@ -16,7 +16,7 @@ from regard.attention import attend, normalizers, scores
 from regard.attention.arguments import share_heads
 from regard.attention.masks import Mask, as_mask
 from regard.attention.normalizers import Normalizer
-from regard.attention.positions import RelativeBias, linear_bias, rotate
+from regard.attention.positions import RelativeBias, Rotation, linear_bias, rotate
 from regard.attention.scores import Score
 from regard.errors import unknown
 from regard.layers.expected_size import expect_size
@@ -66,7 +66,7 @@ class MultiHead(nn.Module):
         score: str | Score = "scaled_dot",
         normalize: str | Normalizer = "softmax",
         positions: str = "none",
-        rotary_base: float = 10000.0,
+        rotation: Rotation | None = None,
         dropout: float = 0.0,
         bias: bool = True,
         max_keys: int = 512,
@@ -85,7 +85,7 @@ class MultiHead(nn.Module):
             normalize: any normalizer.
             positions: "rotary" turns queries and keys, "linear" biases the scores by distance;
                 the last query stands at the last key.
-            rotary_base: base of the frequencies of "rotary".
+            rotation: frequencies of "rotary" (default: those of a base of 10,000).
             dropout: share of the weights dropped in training.
             bias: whether the projections have one.
             max_keys: the longest sequence for the score "location".
@@ -113,7 +113,7 @@ class MultiHead(nn.Module):
                 f"a width of {width}): give an even head_size"
             )
         self.heads, self.key_heads, self.positions = heads, key_heads, positions
-        self.rotary_base = rotary_base
+        self.rotation = rotation or Rotation()
         # a module that several layers share, in a list, so that it has one name in the state dict
         self.relative: list[RelativeBias] = []
         self.normalize, self.dropout = normalizers.normalizer_by_name(normalize), dropout
@@ -159,7 +159,7 @@ class MultiHead(nn.Module):
         new_key = _heads("key", key, self.key, self.key_heads)
         new_value = _heads("value", key if value is None else value, self.value, self.key_heads)
         if self.positions == "rotary":
-            new_key = rotate(new_key, offset=seen, base=self.rotary_base)
+            new_key = rotate(new_key, offset=seen, rotation=self.rotation)
         if cache is None:
             return Cache(new_key, new_value)
         return Cache(torch.cat([cache.key, new_key], -2), torch.cat([cache.value, new_value], -2))
@@ -176,7 +176,7 @@ class MultiHead(nn.Module):
         queries, keys = query.shape[-2], cache.key.shape[-2]
         heads = _heads("query", query, self.query, self.heads)
         if self.positions == "rotary":
-            heads = rotate(heads, offset=keys - queries, base=self.rotary_base)
+            heads = rotate(heads, offset=keys - queries, rotation=self.rotation)
         bias = None
         if self.positions == "linear":
             bias = linear_bias(self.heads, queries, keys, dtype=heads.dtype, device=heads.device)

@@ -1,4 +1,4 @@
-"""Llama, and what has its architecture: SmolLM2, TinyLlama, Mistral, Qwen2.
+"""Llama, and what has its architecture: SmolLM2, TinyLlama, Llama 3, Mistral, Qwen2.
 
 Touvron et al., 2023, https://arxiv.org/abs/2302.13971
 """
@@ -37,7 +37,7 @@ def _architecture(checkpoint: Checkpoint) -> DecoderArchitecture:
         norm="rms",
         epsilon=config.number("rms_norm_eps", 1e-6),
         places="rotary",
-        rotary_base=_rotary_base(checkpoint),
+        **_rotation(checkpoint),
         query_bias=biased or qwen,
         output_bias=biased and not qwen,
         feed_bias=config.flag("mlp_bias", False),
@@ -45,21 +45,39 @@ def _architecture(checkpoint: Checkpoint) -> DecoderArchitecture:
     )
 
 
-def _rotary_base(checkpoint: Checkpoint) -> float:
-    """The base of the rotation; scaled rotations are not supported."""
+SCALES = {"factor": "rotary_factor", "low_freq_factor": "rotary_slow"} | {
+    "high_freq_factor": "rotary_fast",
+    "original_max_position_embeddings": "rotary_first_length",
+}
+ROTATIONS: dict[str, tuple[str, ...]] = {
+    "default": (),
+    "linear": ("factor",),
+    "llama3": tuple(SCALES),
+}
+"""Types of rotary positions, and the settings that each must have."""
+
+
+def _rotation(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The frequencies of the rotation, as fields of the architecture."""
     config = checkpoint.config
-    parameters: Any = config.values.get("rope_parameters") or config.values.get("rope_scaling")
+    given = "rope_parameters" if config.values.get("rope_parameters") else "rope_scaling"
+    parameters: Any = config.values.get(given)
     parameters = {} if parameters is None else parameters
     if not isinstance(parameters, dict):
-        raise RegardError(f"{config.path}: rope_parameters: expected an object")
+        raise RegardError(f"{config.path}: {given}: expected an object")
     kind = parameters.get("rope_type", parameters.get("type", "default"))
-    if kind != "default":
+    if not isinstance(kind, str) or kind not in ROTATIONS:
         raise RegardError(
             f"{config.path}: rotary positions of type {str(kind)[:40]!r} are not supported: "
-            "expected default"
+            f"expected {', '.join(ROTATIONS)}"
         )
     base = parameters.get("rope_theta", config.values.get("rope_theta", 10000.0))
-    return config.finite("rope_theta", base)
+    fields: dict[str, Any] = {"rotary_base": config.finite("rope_theta", base)}
+    for name in ROTATIONS[kind]:
+        fields[SCALES[name]] = config.finite(f"{given}: {name}", parameters.get(name))
+    if kind == "llama3":
+        fields["rotary_first_length"] = int(fields["rotary_first_length"])
+    return fields
 
 
 def _check_window(checkpoint: Checkpoint, positions: int) -> None:

@@ -163,6 +163,14 @@ def llama_bpe(folder: Path) -> PreTrainedTokenizerFast:
 
 
 LLAMA = {**SIZES, "num_key_value_heads": 2, "max_position_embeddings": 96, "intermediate_size": 37}
+SCALED = {
+    "rope_type": "llama3",
+    "rope_theta": 500.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
 FAMILIES_OF_DECODERS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "gpt2": (
         gpt2_bpe,
@@ -170,6 +178,17 @@ FAMILIES_OF_DECODERS: dict[str, tuple[Any, str, dict[str, Any]]] = {
         {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 96, "n_inner": 37},
     ),
     "llama": (llama_bpe, "Llama", {**LLAMA, "rope_theta": 500.0}),
+    "llama-3": (
+        llama_bpe,
+        "Llama",
+        # frequencies that are kept, divided, and in between
+        {**LLAMA, "head_dim": 16, "rope_parameters": SCALED},
+    ),
+    "llama-linear": (
+        llama_bpe,
+        "Llama",
+        {**LLAMA, "rope_parameters": {"rope_type": "linear", "factor": 2.5, "rope_theta": 500.0}},
+    ),
     "mistral": (llama_bpe, "Mistral", {**LLAMA, "sliding_window": None, "head_dim": 8}),
     "qwen2": (gpt2_bpe, "Qwen2", {**LLAMA, "tie_word_embeddings": True}),
 }

@@ -191,6 +191,11 @@ def test_a_language_model_is_trained_further(tmp_path: Path) -> None:
     ("family", "settings", "message"),
     [
         ("llama", {"rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, "of type 'yarn'"),
+        (
+            "llama",
+            {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}, "rope_parameters": None},
+            "rope_scaling: low_freq_factor: expected a number, got None",
+        ),
         ("mistral", {"sliding_window": 8}, "sliding_window 8 is not supported"),
         ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "inverse_layer_idx True is not"),
         ("gpt2", {"n_head": 5}, "5 heads do not divide"),

@@ -14,18 +14,23 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         "import",
         help="make a run from a pretrained model in Hugging Face's format",
         description="Make a run from a pretrained model: a folder with config.json, "
-        "model.safetensors and tokenizer.json. Models of the BERT family that label texts or "
-        "words, language models like GPT-2 and Llama, and translators like BART, Marian (OPUS-MT) "
-        "and T5 are supported; an encoder without such a head is trained further with `regard "
-        "train classify --pretrained FOLDER`.",
+        "model.safetensors and tokenizer.json, or hf:organization/name for a model of the Hugging "
+        "Face hub, which is downloaded (needs regard[hub]). Models of the BERT family that label "
+        "texts or words, language models like GPT-2 and Llama, and translators like BART, Marian "
+        "(OPUS-MT) and T5 are supported; an encoder without such a head is trained further with "
+        "`regard train classify --pretrained FOLDER`.",
         examples=(
             "regard import models/sst2-distilbert --out runs/sst2",
             "regard import models/bert-ner --out runs/ner",
-            "regard import models/SmolLM2-135M --out runs/smol",
+            "regard import hf:HuggingFaceTB/SmolLM2-135M --out runs/smol",
             "regard import models/opus-mt-en-de --out runs/en-de",
         ),
     )
-    parser.add_argument("source", metavar="FOLDER", help="the folder of the pretrained model")
+    parser.add_argument(
+        "source",
+        metavar="FOLDER",
+        help="the folder of the pretrained model, or hf:organization/name",
+    )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="RUN", help="the run folder that is made"
     )

@@ -88,6 +88,14 @@ class DecoderArchitecture:
     """How attention knows positions: learned vectors, or rotated queries and keys."""
     rotary_base: Annotated[float, Bounds(1, high_open=True)] = 10000.0
     """Base of the rotation's frequencies."""
+    rotary_factor: Annotated[float, between(1, 10**6)] = 1.0
+    """How much slower the rotation is than in the first training of the model."""
+    rotary_first_length: Annotated[int, between(0, 10**7)] = 0
+    """Longest text of that training; with it, only low frequencies are slower (0: all)."""
+    rotary_slow: Annotated[float, Bounds(0, 10**6, low_open=True)] = 1.0
+    """Turns within that length below which a frequency is divided by the whole factor."""
+    rotary_fast: Annotated[float, Bounds(0, 10**6, low_open=True)] = 4.0
+    """Turns within that length above which a frequency is unchanged."""
     query_bias: bool = True
     """Whether the projections of queries, keys and values have a bias."""
     output_bias: bool = True
@@ -110,6 +118,10 @@ class DecoderArchitecture:
         if self.heads % self.key_heads:
             raise OptionError(
                 "key_heads", f"{self.heads} heads cannot share {self.key_heads} key heads evenly"
+            )
+        if self.rotary_fast <= self.rotary_slow:
+            raise OptionError(
+                "rotary_fast", f"expected more than {self.rotary_slow:g}, the rotary_slow"
             )
         if self.places == "rotary" and self.head_size % 2:
             raise OptionError("head_size", f"rotary heads have an even size, not {self.head_size}")

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.attention.positions import Learned
+from regard.attention.positions import Learned, Rotation
 from regard.layers import MultiHead
 from regard.layers.dropout import Dropout
 from regard.models.causal_networks import TransformerNetwork
@@ -147,7 +147,13 @@ def _attention(architecture: DecoderArchitecture, dropout: float) -> MultiHead:
         head_size=size,
         key_heads=architecture.key_heads,
         positions="rotary" if architecture.places == "rotary" else "none",
-        rotary_base=architecture.rotary_base,
+        rotation=Rotation(
+            architecture.rotary_base,
+            architecture.rotary_factor,
+            architecture.rotary_first_length,
+            architecture.rotary_slow,
+            architecture.rotary_fast,
+        ),
         dropout=dropout,
         bias=architecture.query_bias,
     )
