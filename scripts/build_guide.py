@@ -25,6 +25,7 @@ import regard
 from regard.attention import attend, masks, scores
 from regard.attention.worked_example import early_bird
 from regard.show import render_page, trace_from_looks
+from regard.show.report_page import Table, markdown_table
 from regard.trace import Trace, from_arrays
 
 ROOT = Path(__file__).parents[1]
@@ -149,6 +150,10 @@ def experiment_section(result: dict[str, Any]) -> str:
         "",
         *(f"![{name}: {Path(p).stem}](plots/{name}-{p})" for p in result["pictures"][:2]),
         "",
+        *(
+            f"{heading}:\n\n{markdown_table(Table(**table))}\n"
+            for heading, table in result.get("tables", {}).items()
+        ),
         f"Repeat it with `regard experiment {name}{size}`.",
         f"<!-- end {name} -->",
         "",

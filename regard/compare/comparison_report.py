@@ -166,14 +166,18 @@ def _differences(result: ComparisonResult) -> Table:
             format_bare_value(pair.difference.value, result.unit),
             f"{format_bare_value(pair.difference.low, result.unit)} – "
             f"{format_bare_value(pair.difference.high, result.unit)}",
-            f"{pair.difference.p_value:.3f}",
-            f"{pair.corrected:.3f}",
+            _p_value(pair.difference.p_value),
+            _p_value(pair.corrected),
             "yes" if pair.differs else "not seen",
         ]
         for pair in shown
     ]
     columns = ["difference", result.metric, "95 % interval", "p", "p corrected", "different"]
     return Table(columns, rows)
+
+
+def _p_value(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _buckets(result: ComparisonResult) -> Sequence[str]:

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ def result_record(
         "held": finding.held,
         "summary": finding.summary,
         "numbers": {name: _plain(value) for name, value in finding.numbers.items()},
+        "tables": {name: asdict(table) for name, table in finding.tables.items()},
         "pictures": [f"{name}.svg" for name in finding.pictures],
     }
 

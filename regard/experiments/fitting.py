@@ -112,16 +112,20 @@ def next_symbol_loss(logits: Tensor, symbols: Tensor, scored: Tensor) -> Tensor:
 
 
 def train_on_built_in_data(setting: Setting, task: str, name: str, **options: Any) -> Run:
-    """A run on the built-in corpus, or on a small part of it; kept in the experiment's folder."""
+    """A run on the built-in corpus, or on a small part of it; kept in the experiment's folder.
+
+    Each size has runs and data of its own.
+    """
     if TASKS.row(task).generated is None:
         options |= _files(setting, str(TASKS.row(task).corpus))
-    folder, _ = train_run(task, options, setting.folder / "runs" / name, device=setting.device)
+    place = setting.folder / "runs" / setting.size / name
+    folder, _ = train_run(task, options, place, device=setting.device)
     return load(folder.path, setting.device)
 
 
 def _files(setting: Setting, corpus: str) -> dict[str, list[str]]:
     """Training and validation data in files; fewer examples than the whole corpus has."""
-    folder = setting.folder / "data"
+    folder = setting.folder / "data" / setting.size
     if not folder.exists():
         made = make_corpus(corpus, setting.pick(100, 8000, None))
         valid = made.valid[: setting.pick(5, 100, None)]

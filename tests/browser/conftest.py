@@ -110,6 +110,7 @@ def evidence(tmp_path_factory: pytest.TempPathFactory) -> Path:
     svg = (folder / "permutation" / result["pictures"][0]).read_text("utf-8")
     harm = "<script>window.broken=1</script>"
     hostile = {"name": "foreign", "claim": HOSTILE[0], "summary": HOSTILE[1], "held": False}
+    hostile["tables"] = {HOSTILE[1]: {"columns": HOSTILE, "rows": [[*HOSTILE], 3, None]}, "b": 1}
     for name in ("foreign", "tiny", "begun"):
         (folder / name).mkdir()
     (folder / "foreign/result.json").write_text(json.dumps(result | hostile), "utf-8")

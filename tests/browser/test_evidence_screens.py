@@ -3,6 +3,7 @@
 import json
 
 from regard.serve import Server
+from tests.browser.conftest import HOSTILE
 
 
 def test_a_result_shows_claim_verdict_picture_and_numbers(app, evidence):
@@ -47,6 +48,9 @@ def test_every_claim_is_listed_and_says_how_to_test_it(app):
 def test_a_hostile_result_runs_nothing(app, tmp_path):
     window = app().open("experiments", experiment="foreign")
     assert window.page.locator(".rg-figure img").count() == 1
+    captions = window.page.locator(".rg-table caption").all_inner_texts()
+    assert captions == ["What was measured", HOSTILE[1], "b"]
+    assert HOSTILE[0] in window.page.locator(".rg-table").nth(1).inner_text()
     text = window.save("SVG", tmp_path).read_text("utf-8")
     assert "script" not in text
     window.open("comparisons", comparison="tiny", shape="table")

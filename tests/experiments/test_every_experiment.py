@@ -32,6 +32,9 @@ def test_runs_at_a_tiny_size(name, tmp_path):
     assert record["held"] is finding.held
     assert finding.numbers
     assert finding.summary.endswith(".")
+    assert {name: table["rows"] for name, table in record["tables"].items()} == {
+        name: table.rows for name, table in finding.tables.items()
+    }
     assert finding.pictures
     for picture, svg in finding.pictures.items():
         assert ElementTree.fromstring(svg).tag.endswith("svg")

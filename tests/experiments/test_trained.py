@@ -1,12 +1,20 @@
 """Experiments that train: what they generate and measure, and where their claims must fail."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from regard.data.examples import AlignedPair
-from regard.experiments.claims import over_seeds
-from regard.experiments.fitting import CausalTransformer, fit, next_symbol_loss
+from regard.experiments import fitting
+from regard.experiments.claims import Setting, over_seeds
+from regard.experiments.fitting import (
+    CausalTransformer,
+    fit,
+    next_symbol_loss,
+    train_on_built_in_data,
+)
 from regard.experiments.trained import (
     beams,
     bottleneck,
@@ -30,6 +38,18 @@ def test_fit_finds_a_minimum():
     layer = torch.nn.Linear(2, 1)
     losses = fit(layer, lambda: (layer(torch.ones(1, 2)) - 3).square().sum(), 150, 0.1)
     assert losses[-1] < 1e-3 * losses[0]
+
+
+def test_each_size_has_runs_and_data_of_its_own(tmp_path):
+    """A tiny run before does not change what is trained at another size in the same folder."""
+    options = {"seed": 1, "steps": 1, "width": 8, "attention": "none"}
+    run = train_on_built_in_data(Setting("tiny", tmp_path), "translation", "a", **options)
+    assert run.folder.path == tmp_path / "runs/tiny/a"
+    counts = {}
+    for size in ("tiny", "default"):
+        (path,) = fitting._files(Setting(size, tmp_path), "english_french")["data"]
+        counts[size] = len(Path(path).read_text("utf-8").splitlines())
+    assert counts == {"tiny": 100, "default": 8000}
 
 
 def test_only_scored_symbols_count():
@@ -83,6 +103,15 @@ def test_prefix_matching_of_a_perfect_head():
     assert induction.prefix_matching(Lookup()) == pytest.approx(1.0)
     random = CausalTransformer(induction.SYMBOLS, 16, layers=1)
     assert induction.prefix_matching(random) < 0.5
+
+
+def test_roles_of_a_perfect_head():
+    (head,) = heads.roles(Lookup())
+    assert head["the symbol after that"] == pytest.approx(1.0)
+    assert [*head.values()][:3] == [0.0, 0.0, 0.0]
+    shares = heads.roles(CausalTransformer(induction.SYMBOLS, 16, layers=2))
+    assert len(shares) == 8
+    assert all(0 < sum(one.values()) < 1 for one in shares)
 
 
 def test_a_removed_head_comes_back():

@@ -107,6 +107,12 @@ def test_the_error_is_the_weight_where_only_values_learn():
     torch.testing.assert_close(weights, shares)
     even = masking.sharpened(inputs, 0, 0.0)
     assert masking.error_shares(inputs, even, through_keys=False)[1].std() < 1e-6
+    apart = 4.0 * torch.eye(5, 7)
+    moved = masking.movements(apart, masking.sharpened(apart, 0, 12.0))
+    assert moved.shape == (masking.UPDATES, 5)
+    assert moved[0, 0] > 1e3 * moved[0, 1:].max()
+    same = masking.movements(torch.ones(5, 7) * 0.5, torch.zeros(1, 7))  # even: all move alike
+    torch.testing.assert_close(same, same[:, :1].expand(-1, 5))
     assert not masking.judge([0.1, 0.1], [0.1, 0.1], [0.0, 0.0])
     assert not masking.judge([0.1, 0.1], [0.0, 0.0], [0.5, 0.5])
 

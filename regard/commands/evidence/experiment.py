@@ -101,6 +101,8 @@ def _run(chosen: argparse.Namespace, name: str) -> Any:
         vectors=chosen.vectors if chosen.name != "all" or experiment.reads_vectors else None,
     )
     print(terminal_table(numbers_table(finding.numbers)))
+    for heading, table in finding.tables.items():
+        print(f"\n{heading}\n{terminal_table(table)}\n")
     print(verdict(finding))
     chosen.display.line(f"saved in {chosen.out / name}")
     return finding

@@ -36,9 +36,9 @@ def judge(narrow: list[tuple[float, float]], wide: list[tuple[float, float]]) ->
 def run(setting: Setting) -> Finding:
     """Train with several seeds, and decode with every width."""
     beams = setting.pick([1, 4], [1, 2, 4, 8, 16], [1, 2, 4, 8, 16, 32, 64])
-    steps, seeds = setting.pick(2, 300, 3000), setting.pick(1, 2, 3)
+    steps, seeds = setting.pick(2, 700, 3000), setting.pick(1, 2, 3)
     examples: Sequence[Any] = make_corpus("english_french", setting.pick(100, None, None)).test[
-        : setting.pick(3, 80, 500)
+        : setting.pick(3, 200, 500)
     ]
     pairs = [(example.source, example.target) for example in examples]
     found: dict[int, list[tuple[float, float]]] = {}
@@ -47,9 +47,9 @@ def run(setting: Setting) -> Finding:
             setting,
             "translation",
             f"seed-{seed}",
-            width=setting.pick(16, 96, 128),
+            width=setting.pick(16, 128, 128),
             batch_tokens=512,
-            learning_rate=0.003,
+            learning_rate=0.002,
             steps=steps,
             seed=seed,
             evaluate_every=10**9,

@@ -1,9 +1,9 @@
 """An attention language model looks only a few words back, and gains little from more.
 
 A recurrent language model with attention over its past states is trained on the built-in stories,
-with windows of different sizes. How far back its weight lies is read from its looks; perplexity
-on the test stories shows what each window gains. The claim holds if the largest window gains less
-than 5 % over a window of 5. Daniluk et al., 2017, https://arxiv.org/abs/1702.04521
+with windows of different sizes. How far back its weight lies is read from its looks at test
+stories; perplexity on them shows what each window gains. The claim holds if the largest window
+gains less than 5 % over a window of 5. Daniluk et al., 2017, https://arxiv.org/abs/1702.04521
 """
 
 from typing import Any
@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from regard.corpora import make_corpus
+from regard.data.examples import Line
 from regard.experiments.claims import Experiment, Finding, Measured, Setting, over_seeds
 from regard.experiments.fitting import train_on_built_in_data
 from regard.inference.run import Run
 from regard.show.charts import Axis, Series, line_chart
 
-TEXT = "Once upon a time there was a small fox who lived near the river and liked to sing ."
-SMALL = 5
+SMALL, READ = 5, 20
+"""A small window, and the number of test stories in which distances are measured."""
 
 
 def mean_distance(weights: np.ndarray) -> float:
@@ -32,7 +33,8 @@ def measure(run: Run, lines: int) -> tuple[float, float]:
     """Perplexity on test stories, and how far back the run looks (0 without attention)."""
     test = make_corpus(str(run.spec.corpus), 10 * lines).test[:lines]
     evaluation = run.task.evaluate(run.model, test)
-    looks = [look for look in run.trace(TEXT, tokens=1).looks if len(look.queries) > 1]
+    traces = [run.trace(line.text, tokens=1) for line in test[:READ] if isinstance(line, Line)]
+    looks = [look for trace in traces for look in trace.looks if len(look.queries) > 1]
     distance = float(np.mean([mean_distance(look.weights) for look in looks])) if looks else 0.0
     return evaluation.metrics[evaluation.main].value, distance
 
@@ -46,7 +48,7 @@ def judge(small: list[float], largest: list[float]) -> bool:
 def run(setting: Setting) -> Finding:
     """Train without attention and with each window, with several seeds."""
     windows = setting.pick([SMALL, 8], [SMALL, 15, 40], [SMALL, 10, 20, 40, 80])
-    steps, seeds = setting.pick(2, 250, 3000), setting.pick(1, 2, 5)
+    steps, seeds = setting.pick(2, 500, 3000), setting.pick(1, 3, 5)
     options: dict[int, dict[str, Any]] = {0: {"attention": "none"}}
     options |= {window: {"attention": "scaled_dot", "window": window} for window in windows}
     found: dict[int, list[tuple[float, float]]] = {}
@@ -57,6 +59,7 @@ def run(setting: Setting) -> Finding:
                 "language",
                 f"window-{window}-{seed}",
                 width=setting.pick(16, 64, 128),
+                learning_rate=0.01,
                 steps=steps,
                 seed=seed,
                 evaluate_every=10**9,
@@ -68,14 +71,14 @@ def run(setting: Setting) -> Finding:
     names = {w: f"window {w}" if w else "no attention" for w in options}
     numbers = {f"perplexity per word, {names[w]}": m for w, m in perplexity.items()}
     numbers |= {f"mean distance, {names[w]}": m for w, m in distance.items()}
-    values = list(perplexity.values())
-    series = Series("perplexity", list(options), [m.mean for m in values])
+    mean, low, high = zip(*(measured[:3] for measured in perplexity.values()), strict=True)
+    series = Series("perplexity", list(options), mean, low, high)
     axes = Axis("window (0: no attention)"), Axis("perplexity per word")
     picture = line_chart("What a window gains", [series], *axes)
     last = windows[-1]
     summary = (
-        f"perplexity per word is {perplexity[0].mean:.1f} without attention, "
-        f"{perplexity[SMALL].mean:.1f} with a window of {SMALL} and {perplexity[last].mean:.1f} "
+        f"perplexity per word is {perplexity[0].mean:.2f} without attention, "
+        f"{perplexity[SMALL].mean:.2f} with a window of {SMALL} and {perplexity[last].mean:.2f} "
         f"with {last}, where the weight lies {distance[last].mean:.1f} positions back."
     )
     held = judge([p for p, _ in found[SMALL]], [p for p, _ in found[last]])

@@ -21,6 +21,7 @@ from regard.show.charts import Axis, Series, line_chart
 
 WIDTH = 32
 Network = Callable[[list[Tensor]], Tensor]
+WAYS = ("forwards", "backwards")
 
 
 def recurrence() -> Network:
@@ -67,6 +68,15 @@ def path_lengths(output: Tensor, source: Tensor) -> tuple[int, int]:
     return int(shortest[output.grad_fn]), longest[output.grad_fn]
 
 
+def forwards_and_backwards(network: Network, words: list[Tensor]) -> tuple[float, float]:
+    """Milliseconds of processor time, one way and the other."""
+    started = time.process_time()
+    output = network(words).sum()
+    turned = time.process_time()
+    output.backward()
+    return 1000 * (turned - started), 1000 * (time.process_time() - turned)
+
+
 def judge(lengths: Sequence[int], recurrent: Sequence[int], attention: Sequence[int]) -> bool:
     """Steps of the recurrence grow at least like the length, those of attention not at all."""
     grows = recurrent[-1] / recurrent[0] > 0.5 * lengths[-1] / lengths[0]
@@ -78,18 +88,15 @@ def run(setting: Setting) -> Finding:
     lengths = setting.pick([4, 8], [10, 20, 50, 100, 200], [10, 30, 100, 300, 1000])
     repeats = setting.pick(2, 5, 10)
     names = {"recurrence": recurrence, "self-attention": self_attention}
-    steps, far, seconds = {}, {}, {}
+    steps, far, milliseconds = {}, {}, {}
     for name, make in names.items():
         network = make()
         for length in lengths:
             words = [torch.randn(1, WIDTH, requires_grad=True) for _ in range(length)]
             far[name, length], steps[name, length] = path_lengths(network(words), words[0])
-            times = []
-            for _ in range(repeats):
-                started = time.perf_counter()
-                network(words).sum().backward()
-                times.append(1000 * (time.perf_counter() - started))
-            seconds[name, length] = over_seeds(times)
+            times = [forwards_and_backwards(network, words) for _ in range(repeats)]
+            for way, values in zip(WAYS, zip(*times, strict=True), strict=True):
+                milliseconds[name, way, length] = over_seeds(values)
     x = [float(length) for length in lengths]
     pictures = {}
     for file, title, unit, found in (
@@ -99,9 +106,13 @@ def run(setting: Setting) -> Finding:
         series = [Series(name, x, [found[name, n] for n in lengths]) for name in names]
         axes = Axis("length", log=True), Axis(unit, log=True)
         pictures[file] = line_chart(title, series, *axes)
-    timed = [Series(name, x, [seconds[name, n].mean for n in lengths]) for name in names]
+    timed = [
+        Series(f"{name}, {way}", x, [milliseconds[name, way, n].mean for n in lengths])
+        for name in names
+        for way in WAYS
+    ]
     axes = Axis("length", log=True), Axis("milliseconds", log=True)
-    pictures["time"] = line_chart("Time forwards and backwards", timed, *axes)
+    pictures["time"] = line_chart("Time", timed, *axes)
     last = lengths[-1]
     numbers = {
         f"steps of {name} at length {last}": over_seeds([steps[name, last]]) for name in names
@@ -109,7 +120,11 @@ def run(setting: Setting) -> Finding:
     numbers |= {
         f"distance in {name} at length {last}": over_seeds([far[name, last]]) for name in names
     }
-    numbers |= {f"milliseconds of {name} at length {last}": seconds[name, last] for name in names}
+    numbers |= {
+        f"milliseconds of {name} {way} at length {last}": milliseconds[name, way, last]
+        for name in names
+        for way in WAYS
+    }
     by_length = {name: [steps[name, n] for n in lengths] for name in names}
     held = judge(lengths, by_length["recurrence"], by_length["self-attention"])
     growth = {name: f"from {counts[0]} to {counts[-1]}" for name, counts in by_length.items()}

@@ -1,9 +1,9 @@
 """Attention masks the error that is propagated back: what has no weight does not learn.
 
 The output is y = Σ aᵢ vᵢ, so the error that reaches vᵢ is aᵢ times the error of y. As attention
-moves from even to all-on-one, the other inputs get less and less of it, and after some updates
-they have hardly changed: attention isolates parts of a network from change. Here the inputs are
-keys too, so that a part of the error also takes the way through the softmax.
+moves from even to all-on-one, the other inputs get less and less of it, and through training they
+hardly change: attention isolates parts of a network from change. Here the inputs are keys too, so
+that a part of the error also takes the way through the softmax.
 """
 
 import torch
@@ -36,16 +36,16 @@ def error_shares(inputs: Tensor, query: Tensor, *, through_keys: bool) -> tuple[
     return attended.weights[0].detach(), norms / norms.sum()
 
 
-def change(inputs: Tensor, query: Tensor) -> Tensor:
-    """How far each input moves in a few updates, relative to the one that moves most."""
-    words = inputs.clone().requires_grad_()
+def movements(inputs: Tensor, query: Tensor) -> Tensor:
+    """How far each input has moved after each update [updates, words]."""
+    words, moved = inputs.clone().requires_grad_(), []
     optimizer = torch.optim.SGD([words], lr=0.05)
     for _ in range(UPDATES):
         optimizer.zero_grad()
         (attend(query, words, words, score="dot").output - 1.0).square().sum().backward()
         optimizer.step()
-    moved: Tensor = (words.detach() - inputs).norm(dim=-1)
-    return moved / moved.max()
+        moved.append((words.detach() - inputs).norm(dim=-1))
+    return torch.stack(moved)
 
 
 def judge(even: list[float], sharp: list[float], moved: list[float]) -> bool:
@@ -61,6 +61,7 @@ def run(setting: Setting) -> Finding:
     seeds = setting.pick(3, 20, 100)
     shares = {s: list[float]() for s in sharpnesses}
     exact, moved = list[float](), {s: list[float]() for s in sharpnesses}
+    through = {s: list[Tensor]() for s in (sharpnesses[0], sharpnesses[-1])}
     for seed in range(seeds):
         torch.manual_seed(seed)
         inputs = torch.randn(WORDS, WIDTH)
@@ -69,7 +70,10 @@ def run(setting: Setting) -> Finding:
             query = sharpened(inputs, 0, sharpness)
             _, share = error_shares(inputs, query, through_keys=True)
             shares[sharpness].append(float(share[others].mean()))
-            moved[sharpness].append(float(change(inputs, query)[others].mean()))
+            path = movements(inputs, query)
+            moved[sharpness].append(float((path[-1] / path[-1].max())[others].mean()))
+            if sharpness in through:
+                through[sharpness].append(torch.stack([path[:, 0], path[:, others].mean(1)], 1))
             weights, alone = error_shares(inputs, query, through_keys=False)
             exact.append(float((weights - alone).abs().max()))
     series = []
@@ -80,6 +84,14 @@ def run(setting: Setting) -> Finding:
     title = "Inputs that are not attended to"
     picture = line_chart(title, series, Axis("sharpness of the attention"), Axis("mean per input"))
     even, sharp = sharpnesses[0], sharpnesses[-1]
+    updates = range(1, UPDATES + 1)
+    series = [
+        Series(f"{kind}, {which}", updates, torch.stack(through[s]).mean(0)[:, column].tolist())
+        for s, kind in ((even, "even attention"), (sharp, "sharp attention"))
+        for column, which in enumerate(("the input attended to", "the others"))
+    ]
+    axes = Axis("update"), Axis("distance from the start")
+    pictures = {"masking": picture, "change": line_chart("Change through training", series, *axes)}
     numbers = {
         "error of the others, even attention": over_seeds(shares[even]),
         "error of the others, sharp attention": over_seeds(shares[sharp]),
@@ -93,7 +105,7 @@ def run(setting: Setting) -> Finding:
         f"attention, where it moves {100 * over_seeds(moved[sharp]).mean:.1f} % as far as the one "
         "that is."
     )
-    return Finding(held, summary, numbers, {"masking": picture})
+    return Finding(held, summary, numbers, pictures)
 
 
 EXPERIMENT = Experiment(

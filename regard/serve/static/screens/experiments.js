@@ -14,8 +14,8 @@ import "./stylesheet.js";
 /** @typedef {import("../app.js").Context} Context */
 /** @typedef {{mean: number | null, low: number | null, high: number | null, n: number}} Measured */
 /**
- * @typedef {{name: string, claim: string, source?: string, held: boolean, summary: string, size?: string, seconds?: number, written: number,
- *   numbers: Record<string, Measured>, svg?: string[]}} Result
+ * @typedef {{name: string, claim: string, source?: string, held: boolean, summary: string, size?: string, processor_seconds?: number, written: number,
+ *   numbers: Record<string, Measured>, tables?: Record<string, {columns: string[], rows: string[][]}>, svg?: string[]}} Result
  */
 /** @typedef {{name: string, claim: string, source: string, minutes: number | null, result: Result | null}} Experiment */
 
@@ -113,11 +113,12 @@ class ExperimentsScreen extends HTMLElement {
     this.shape?.show();
     this.verdict.textContent = `The claim ${result.held ? "held" : "did not hold"}: ${displayText(result.summary, 1500)}`;
     const size = result.size === "tiny" ? " This was the smallest size, which only shows that the experiment runs: the verdict means nothing." : "";
-    this.about.textContent = `Size ${result.size ?? "default"}, ${result.seconds ?? "?"} seconds, ${dateText(result.written)}.${size}`;
+    this.about.textContent = `Size ${result.size ?? "default"}, ${numberText(result.processor_seconds)} seconds of processor time, ${dateText(result.written)}.${size}`;
     const table = context.state.shape === "table";
     this.body.replaceChildren(
       ...(table ? [] : (result.svg ?? []).map((text, i) => figure(text, `Picture ${i + 1} of the experiment ${result.name}`))),
       tableFrame("What was measured", this.#numbers(result)),
+      ...otherTables(result),
       make("details", { className: "rg-samples" }, make("summary", { textContent: "Run it yourself" }), command));
     context.say(`${one.name}: the claim ${result.held ? "held" : "did not hold"}`);
   }
@@ -127,6 +128,16 @@ class ExperimentsScreen extends HTMLElement {
     return plainTable("What was measured", ["measured", "mean", "95 % interval", "seeds"], Object.entries(result.numbers).map(([name, one]) => [
       displayText(name, 200), numberText(one?.mean), typeof one?.low === "number" && typeof one?.high === "number" ? `${numberText(one.low)} to ${numberText(one.high)}` : "–", String(one?.n ?? "")]));
   }
+}
+
+/** @param {Result} result @returns {HTMLElement[]} what an experiment shows beside its numbers */
+function otherTables(result) {
+  const lines = (/** @type {unknown} */ row) => (Array.isArray(row) ? row.slice(0, 20).map((cell) => displayText(String(cell), 200)) : []);
+  return Object.entries(result.tables ?? {}).slice(0, 8).map(([name, table]) => {
+    const title = displayText(name, 200);
+    const rows = Array.isArray(table?.rows) ? table.rows.slice(0, 200).map(lines) : [];
+    return tableFrame(title, plainTable(title, lines(table?.columns), rows));
+  });
 }
 
 /** @param {Result | null} result @returns {HTMLElement} */
