@@ -64,6 +64,20 @@ def format_count(count: int) -> str:
     return f"{count:,}"
 
 
+def format_duration(seconds: float) -> str:
+    """A duration in seconds, minutes or hours.
+
+    >>> format_duration(1.2), format_duration(47.6), format_duration(200.0), format_duration(8640.0)
+    ('1 second', '48 seconds', '3.3 minutes', '2.4 hours')
+    """
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} hours"
+    if seconds >= 59.5:
+        return f"{seconds / 60:.1f} minutes"
+    whole = round(seconds)
+    return f"{whole} second{'s' * (whole != 1)}"
+
+
 def _fixed(value: float, decimals: int) -> str:
     """A number with so many decimals, and without the sign of a zero that was rounded."""
     return f"{round(value, decimals) + 0.0:,.{decimals}f}"

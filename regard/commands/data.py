@@ -71,7 +71,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     for verb, run in ((describe, _describe), (split, _split)):
         verb.add_argument("files", nargs="*", metavar="FILE", help="the files of the corpus")
         verb.add_argument("--data", nargs="+", metavar="FILE", help="the same, as in training")
-        verb.add_argument("--task", required=True, choices=tasks, help=f"one of {', '.join(tasks)}")
+        verb.add_argument("--task", choices=tasks, help=f"one of {', '.join(tasks)}")
         for column in COLUMN_OPTIONS:
             verb.add_argument(f"--{column}", metavar="NAME", help=f"column with the {column}")
         verb.set_defaults(run=run, parser=verb)
@@ -123,6 +123,11 @@ def _read(chosen: argparse.Namespace) -> tuple[Any, Any, list[Any], Any]:
     from regard.options import make
     from regard.tasks.registry import TASKS
 
+    if chosen.task is None:
+        raise RegardError(
+            f"{chosen.parser.prog}: --task is missing: what the data is for, one of "
+            f"{', '.join(TASKS)}"
+        )
     spec, summary = TASKS.row(chosen.task), Summary()
     files = [*chosen.files, *(chosen.data or [])]
     if not files:

@@ -52,8 +52,8 @@ def check_not_numbers(texts: Iterable[str], where: str, role: str, options: Sequ
     if len(sample) >= FEWEST and len(numbers) > MOST_NUMBERS * len(sample):
         raise RegardError(
             f"{where}: the {role} is a number in {len(numbers):,} of {len(sample):,} examples "
-            f"(the first is {_shorten(numbers[0])}): choose the columns with {chosen}; numbers are "
-            "accepted in columns that were chosen"
+            f"(the first is {_shorten(numbers[0])}): choose the columns with {chosen}; if "
+            f"{'both are' if len(options) > 1 else 'it is'} given, numbers are accepted"
         )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from regard.errors import RegardError
+from regard.number_format import format_duration
 from regard.training.config import BUDGET_OPTIONS, TrainingConfig
 from regard.training.state import Position
 
@@ -78,7 +79,7 @@ def extend(
     if exhausted:
         raise RegardError(
             f"{position.step} updates have been made ({position.epoch + epoch_over} whole epochs, "
-            f"{position.seconds / 60:.1f} minutes): {exhausted} {getattr(config, exhausted)} is "
+            f"{format_duration(position.seconds)}): {exhausted} {getattr(config, exhausted)} is "
             f"already used up: give a larger budget, or choose another --out"
         )
     if not position.done:

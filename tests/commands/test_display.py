@@ -50,7 +50,16 @@ def drawn(stream):
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
 
 
-def test_a_terminal_shows_epoch_loss_metric_speed_and_time_left():
+@pytest.mark.parametrize(
+    ("columns", "figures"),
+    (
+        (100, "loss 2.500 · 3 min left · BLEU 31.4 · 100 tokens/s"),
+        (70, "loss 2.500 · 3 min left · BLEU 31.4"),
+        (50, "loss 2.500"),
+    ),
+)
+def test_a_terminal_shows_as_many_figures_as_it_has_room_for(monkeypatch, columns, figures):
+    monkeypatch.setenv("COLUMNS", str(columns))
     stream = Terminal()
     shown = Display(stream)
     for step, validated in ((1, None), (2, evaluation()), (3, None)):
@@ -60,7 +69,7 @@ def test_a_terminal_shows_epoch_loss_metric_speed_and_time_left():
     assert "epoch 2, step 2: loss 2.500 (validation 2.750), BLEU 31.4 [30.0, 33.0]\n" in text
     last = text[text.rindex("epoch 2, step 3") :]
     assert "25%" in last
-    assert "loss 2.500 · BLEU 31.4 · 100 tokens/s · 3 min left" in last
+    assert re.search(f"25% {re.escape(figures)} *\\S?$", last.splitlines()[0])
 
 
 def test_the_speed_is_smooth():

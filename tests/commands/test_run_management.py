@@ -83,6 +83,9 @@ def test_info_describes_a_run_and_compares_two(runs, capsys):
     assert changed["learning_rate"][1] == "0.5"
     assert main(["info", "runs/tag", "runs/tag"]) == 0
     assert "do not differ" in capsys.readouterr().out
+    assert main(["info", "runs/tag", "runs/classify"]) == 0
+    rows = {line[:10].strip(): line[10:].split() for line in capsys.readouterr().out.splitlines()}
+    assert rows["macro F1"][-1] == rows["macro F1"][0]  # of the classifier alone, without a name
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -111,6 +114,18 @@ def test_a_packed_run_works_and_has_no_training_text(task, runs, trained, capsys
     options = OPTIONS[task] | {"steps": 9, "average": 1}
     with pytest.raises(regard.RegardError, match="was packed, pruned or imported"):
         train_run(task, options, "packed")
+
+
+def test_pack_writes_next_to_the_run_by_default(runs, monkeypatch, capsys):
+    assert main(["pack", "runs/tag"]) == 0
+    assert regard.load("runs/tag-packed").predict(["a b"]) == regard.load("runs/tag").predict(["a b"])
+    assert main(["pack", "runs/tag"]) == 2
+    assert "runs/tag-packed: already contains other files" in capsys.readouterr().err
+    assert main(["pack", "example:sentiment"]) == 0
+    assert "sentiment-packed: " in capsys.readouterr().out
+    monkeypatch.chdir("runs/classify")
+    assert main(["pack", "."]) == 0
+    assert "runs/classify-packed: " in capsys.readouterr().out
 
 
 def test_pack_refuses_used_folders_and_makes_the_same_archive_twice(runs, capsys):

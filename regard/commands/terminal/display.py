@@ -18,6 +18,8 @@ DELAY = 0.7
 """Seconds before a stage gets a bar: shorter ones would only flicker."""
 PLAIN_INTERVAL = 30.0
 """Seconds between lines about the progress of one stage, where there is no terminal."""
+BAR_WIDTH = 14
+"""Columns of the narrowest bar with its percentage and the gaps around it."""
 REFRESH = 0.1
 """Seconds between two changes of a bar."""
 
@@ -37,7 +39,7 @@ class Display:
         self.speed = 0.0
         """Tokens per second, smoothed."""
         self.metric = ""
-        """The main metric of the last validation, as it is shown."""
+        """The main metric of the last validation in words."""
         self._bars: Any = None
         self._times: dict[Stage, tuple[float, float]] = {}
         """When each stage began, and when it was last shown."""
@@ -86,17 +88,18 @@ class Display:
         if now - shown < (REFRESH if self.live else PLAIN_INTERVAL):
             return
         self._times[stage] = (now, now)
-        position, figures = progress.position, f"loss {progress.loss:.3f}{self.metric}"
+        position, loss = progress.position, f"loss {progress.loss:.3f}"
         where = f"epoch {position.epoch + 1}, step {position.step:,}"
         left = position.seconds * (1 / progress.share - 1) if progress.share > 0 else None
         if self.live:
             stage.total = 1000 if left is not None else None
             stage.done = round(1000 * progress.share)
-            parts = (figures, f"{self.speed:,.0f} tokens/s", duration(left))
-            self._draw(stage, where, " · ".join(part for part in parts if part))
+            room = shutil.get_terminal_size().columns - len(where) - BAR_WIDTH
+            parts = (loss, duration(left), self.metric, f"{self.speed:,.0f} tokens/s")
+            self._draw(stage, where, _join_as_fits(parts, room))
         else:
-            parts = (where, figures.replace(" · ", ", "), f"{self.speed:,.0f} tokens/s")
-            self.line(", ".join(part for part in (*parts, duration(left)) if part))
+            parts = (where, loss, self.metric, f"{self.speed:,.0f} tokens/s", duration(left))
+            self.line(", ".join(part for part in parts if part))
 
     def _smooth(self, speed: float) -> None:
         self.speed = SMOOTHING * self.speed + (1 - SMOOTHING) * speed if self.started else speed
@@ -106,7 +109,7 @@ class Display:
         position, evaluation = progress.position, progress.evaluation
         main = evaluation.metrics[evaluation.main]
         value = f"{main.name} {format_value(main.value, main.unit)}"
-        self.metric = f" · {value}"
+        self.metric = value
         loss = progress.validation_loss
         validation = "" if loss is None else f" (validation {loss:.3f})"
         interval = format_interval(main.low, main.high, main.unit)
@@ -186,6 +189,21 @@ def _make_bars(stream: Any) -> Any:
         redirect_stderr=False,
         refresh_per_second=5,
     )
+
+
+def _join_as_fits(parts: tuple[str, ...], room: int) -> str:
+    """Parts in the order of their importance, without the last ones where there is no room.
+
+    >>> _join_as_fits(("loss 0.671", "4 s left", "BLEU 76.2"), 24)
+    'loss 0.671 · 4 s left'
+    """
+    joined = ""
+    for part in filter(None, parts):
+        longer = f"{joined} · {part}" if joined else part
+        if joined and len(longer) > room:
+            break
+        joined = longer
+    return joined
 
 
 def _fold(text: str) -> str:

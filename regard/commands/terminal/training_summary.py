@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.data.data_report import format_row
-from regard.number_format import format_count
+from regard.number_format import format_count, format_duration
 
 if TYPE_CHECKING:
     from regard.training.state import Position
@@ -115,7 +115,7 @@ def _why_stopped(run: "RunSummary", position: "Position") -> str:
     }
     done = (
         f"{format_count(position.step)} updates, epoch {position.epoch + 1}, "
-        f"{position.seconds / 60:.1f} minutes"
+        f"{format_duration(position.seconds)}"
     )
     reason = reasons.get(position.ended, "")
     return f"{reason} ({done})" if reason else done

@@ -1,7 +1,7 @@
 // <regard-text>: the text itself, each word shaded by how much the selected word looked at it.
 // <regard-strip>: a row of words shaded by numbers of their own, such as attributions.
 
-import { palette } from "./colours.js";
+import { onColourChange, palette } from "./colours.js";
 import { Drawing, define, make } from "./elements.js";
 import { level } from "./colour-scale.js";
 import { formatWeight, displayText, hasSpaceBefore } from "./token-text.js";
@@ -111,6 +111,16 @@ function withSpaces(tokens, nodes) {
 export class StripElement extends HTMLElement {
   /** @param {Token[]} tokens @param {ArrayLike<number>} values @param {string} label */
   show(tokens, values, label) {
+    if (!this.#redraw) onColourChange(() => this.#redraw?.());
+    this.#redraw = () => this.#draw(tokens, values, label);
+    this.#redraw();
+  }
+
+  /** @type {(() => void) | null} */
+  #redraw = null;
+
+  /** @param {Token[]} tokens @param {ArrayLike<number>} values @param {string} label */
+  #draw(tokens, values, label) {
     const largest = Math.max(...Array.from(values, Math.abs), 1e-9);
     const nodes = tokens.map((token, i) => {
       const shade = Math.round((255 * Math.abs(values[i])) / largest);

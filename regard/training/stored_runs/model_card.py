@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from regard.errors import RegardError
-from regard.number_format import format_count
+from regard.number_format import format_count, format_duration
 from regard.tasks.registry import TASKS
 from regard.training.config import TrainingConfig
 from regard.training.metrics_log import describe_weights
@@ -82,7 +82,10 @@ def differences(one: RunSummary, other: RunSummary) -> list[tuple[str, str, str]
             if left.get(name) != right.get(name):
                 rows.append((name, _value(left.get(name)), _value(right.get(name))))
     names = dict.fromkeys(name for run in (one, other) for name in _metric_names(run))
-    metrics = [(name, one.metric(name), other.metric(name)) for name in names]
+    metrics = []
+    for name in names:
+        sides = [run.metric_and_value(name) for run in (one, other)]
+        metrics.append((sides[0][0] or sides[1][0], sides[0][1], sides[1][1]))
     sizes = [
         ("parameters", _count(one.parameters), _count(other.parameters)),
         ("steps", _count(one.position.get("step")), _count(other.position.get("step"))),
@@ -143,7 +146,7 @@ def _training(run: RunSummary, options: Mapping[str, Any]) -> str:
     if isinstance(position.get("epoch"), int):
         done.append(f"epoch {position['epoch'] + 1}")
     if isinstance(position.get("seconds"), int | float):
-        done.append(f"{position['seconds'] / 60:.1f} minutes")
+        done.append(format_duration(position["seconds"]))
     return "; ".join(part for part in (", ".join(done), _options(options)) if part)
 
 

@@ -59,16 +59,22 @@ class RunSummary:
 
     def metric(self, name: str | None = None, *, interval: bool = False) -> str:
         """A metric of the saved weights in words (default: the main one); empty without one."""
+        return " ".join(self.metric_and_value(name, interval=interval)).strip()
+
+    def metric_and_value(
+        self, name: str | None = None, *, interval: bool = False
+    ) -> tuple[str, str]:
+        """The name of a metric for people, and its value; both empty without one."""
         line = self.best or {}
         record = (line.get("metrics") or {}).get(name or line.get("main"))
         if not isinstance(record, dict) or not isinstance(record.get("value"), int | float):
-            return ""
+            return "", ""
         unit = str(record.get("unit", "number"))
-        text = f"{record.get('name', name)} {format_value(float(record['value']), unit)}"
+        text = format_value(float(record["value"]), unit)
         low, high = record.get("low"), record.get("high")
         if interval and isinstance(low, int | float) and isinstance(high, int | float):
             text = f"{text} {format_interval(float(low), float(high), unit)}"
-        return text.rstrip()
+        return str(record.get("name", name)), text.rstrip()
 
 
 def summarize_run(path: Path) -> RunSummary:

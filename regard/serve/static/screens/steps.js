@@ -1,6 +1,7 @@
 // <rg-screen-steps>: one row of attention computed step by step, with the numbers of a model or, for
 // any sentence, with made-up ones and any score, normalizer and mask.
 
+import { onColourChange } from "/page/colours.js";
 import { define, make } from "/page/elements.js";
 import { displayText } from "/page/token-text.js";
 import { AttentionChoices, describeChoice, PROVERBS } from "../attention-choices.js";
@@ -67,6 +68,7 @@ class StepsScreen extends HTMLElement {
       json: () => this.#stages,
     }, context);
     context.keys({ "[": () => this.#headBy(-1), "]": () => this.#headBy(1) });
+    onColourChange(() => { if (this.isConnected) this.update(); });
   }
 
   /** @type {HTMLElement | null} */
