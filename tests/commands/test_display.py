@@ -52,11 +52,11 @@ def drawn(stream):
 
 @pytest.mark.parametrize(
     ("columns", "figures"),
-    (
+    [
         (100, "loss 2.500 · 3 min left · BLEU 31.4 · 100 tokens/s"),
         (70, "loss 2.500 · 3 min left · BLEU 31.4"),
         (50, "loss 2.500"),
-    ),
+    ],
 )
 def test_a_terminal_shows_as_many_figures_as_it_has_room_for(monkeypatch, columns, figures):
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -118,7 +118,8 @@ def test_a_packed_run_works_and_has_no_training_text(task, runs, trained, capsys
 
 def test_pack_writes_next_to_the_run_by_default(runs, monkeypatch, capsys):
     assert main(["pack", "runs/tag"]) == 0
-    assert regard.load("runs/tag-packed").predict(["a b"]) == regard.load("runs/tag").predict(["a b"])
+    tags = regard.load("runs/tag").predict(["a b"])
+    assert regard.load("runs/tag-packed").predict(["a b"]) == tags
     assert main(["pack", "runs/tag"]) == 2
     assert "runs/tag-packed: already contains other files" in capsys.readouterr().err
     assert main(["pack", "example:sentiment"]) == 0
