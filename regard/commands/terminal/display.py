@@ -95,8 +95,8 @@ class Display:
             stage.total = 1000 if left is not None else None
             stage.done = round(1000 * progress.share)
             room = shutil.get_terminal_size().columns - len(where) - BAR_WIDTH
-            parts = (loss, duration(left), self.metric, f"{self.speed:,.0f} tokens/s")
-            self._draw(stage, where, _join_as_fits(parts, room))
+            figures = (loss, duration(left), self.metric, f"{self.speed:,.0f} tokens/s")
+            self._draw(stage, where, _join_as_fits(figures, room))
         else:
             parts = (where, loss, self.metric, f"{self.speed:,.0f} tokens/s", duration(left))
             self.line(", ".join(part for part in parts if part))
