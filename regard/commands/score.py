@@ -15,7 +15,7 @@ from regard.commands.line_io import (
     refuse_two_inputs,
     report_truncated,
 )
-from regard.commands.run_options import add_quiet
+from regard.commands.run_options import add_quiet, add_run_options, given_options
 from regard.commands.worker_options import (
     add_many_files,
     has_many_files,
@@ -54,6 +54,8 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         action="store_true",
         help="read the lines as one text, each given those before it, as evaluate does (language)",
     )
+    if arguments is None or "score" in arguments:
+        add_run_options(score, arguments, "score_options")
     score.add_argument("--json", action="store_true", help="print each token as JSON")
     add_device(score)
     score.add_argument("--output", metavar="FOLDER", help="folder for the output of many files")
@@ -75,11 +77,14 @@ def _score(chosen: argparse.Namespace) -> int:
         return _score_files(chosen, run)
     if chosen.output is not None:
         raise OptionError("output", "needs --jobs or --on: one file is scored to standard output")
+    options = given_options(run, chosen, "score_options")
+    if chosen.running:
+        options["running"] = True
     truncated, total, tokens, words = 0, 0.0, 0, 0
     with ExitStack() as stack:
         given = _pairs(chosen, run, stack)
         for block in [list(given)] if chosen.running else in_chunks(given, BLOCK_LINES):
-            for record in score_records(run, block, chosen.running):
+            for record in score_records(run, block, options):
                 truncated += record["truncated"]
                 value = record["log_probability"]
                 if value is not None:
@@ -108,7 +113,9 @@ def _score_files(chosen: argparse.Namespace, run: Any) -> int:
     if run.spec.pairs_of_texts:
         texts = ("input", "target")
         roles = [SOURCE.choose(chosen.source), TARGET.choose(chosen.target)]
-    work = LineWork("scores", str(run.folder.path.resolve()), texts, {}, chosen.json, chosen.device)
+    options = given_options(run, chosen, "score_options")
+    folder = str(run.folder.path.resolve())
+    work = LineWork("scores", folder, texts, options, chosen.json, chosen.device)
     return process_many_files(chosen, work, chosen.data, roles)
 
 

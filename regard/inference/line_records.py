@@ -36,15 +36,17 @@ def prediction_lines(number: int, prediction: Any, nbest: int) -> list[str]:
 
 
 def score_records(
-    run: Run, some: list[tuple[str, str | None]], running: bool = False
+    run: Run, some: list[tuple[str, str | None]], options: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """One record per line; an empty source has no log-probability, nor an empty line of a text."""
+    """One record per line; an empty source has no log-probability, nor an empty line of a text.
+
+    `options` are those of `Run.log_probabilities`.
+    """
     with_targets = bool(some) and some[0][1] is not None
-    skip_empty = with_targets or running
+    skip_empty = with_targets or options.get("running", False)
     filled = [(text, target) for text, target in some if text.strip() or not skip_empty]
     texts, targets = [text for text, _ in filled], [str(target) for _, target in filled]
     try:
-        options = {"running": True} if running else {}
         given = targets if with_targets else None
         results = run.log_probabilities(texts, given, **options) if filled else []
     except ValueError as error:

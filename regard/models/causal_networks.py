@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention import masks
@@ -20,6 +20,7 @@ from regard.layers import Cache, Cell, Encoder, Memory
 from regard.layers.dropout import Dropout
 from regard.layers.memory.addressing import similarity
 from regard.layers.memory.external_memory import MemoryState
+from regard.layers.neural_cache import CachedStates
 from regard.layers.recurrent import State
 from regard.models.layer_options import LayerOptions
 from regard.models.output import Weights
@@ -47,6 +48,10 @@ class LanguageState(NamedTuple):
     about: Float[Tensor, "b 1 w"] | None
     """The vector that a text is conditioned on, which is added at every position."""
     position: int
+    recent: Int[Tensor, "b m"] | None = None
+    """The last words, where an n-gram model predicts beside the network."""
+    cache: CachedStates | None = None
+    """Earlier states of the text with the words after them, where these are attended to."""
 
 
 class RecurrentNetwork(nn.Module):
@@ -320,6 +325,8 @@ def detach_state(state: LanguageState) -> LanguageState:
         tuple(Cache(cache.key.detach(), cache.value.detach()) for cache in state.caches),
         None if state.about is None else state.about.detach(),
         state.position,
+        state.recent,
+        state.cache,
     )
 
 

@@ -112,6 +112,8 @@ class TaskSpec:
     """The dataclass of options of `regard predict`."""
     evaluate_options: type | None = None
     """The dataclass of options of `regard evaluate`."""
+    score_options: type | None = None
+    """The dataclass of options of `regard score`."""
     compares: str | None = None
     """What its predictions are, for metrics by name: texts, labels, tag sequences …; None where
     `regard evaluate --metrics` does not apply."""

@@ -116,7 +116,7 @@ def _score(run: Run, work: LineWork, rows: Sequence[Row]) -> list[LineResult]:
             record if work.details else {},
             record["truncated"],
         )
-        for record in score_records(run, pairs)
+        for record in score_records(run, pairs, work.options)
     ]
 
 

@@ -176,6 +176,8 @@ def algorithm_model(model: AlgorithmModel) -> dict[str, Graph]:
 
 def language(model: LanguageModel) -> dict[str, Graph]:
     """start: condition → state; model: tokens and a state → logits and the next state."""
+    if model.ngrams is not None:
+        raise RegardError("a language model beside an n-gram model cannot be exported")
     start, graph = Graph(), Graph()
     batch, about = _condition(start, model)
     axes = _language_state(model)

@@ -106,7 +106,7 @@ class PretrainedLanguageModel(LanguageModel):
         inputs = PlacedWords(architecture, dropout)
         self.embedding = inputs  # type: ignore[assignment]
         self.body = _blocks(architecture, dropout)
-        self.label = self.vector = self.narrow = None
+        self.label = self.vector = self.narrow = self.ngrams = None
         self.words = TokenLogits(architecture, inputs.words)  # type: ignore[assignment]
 
 

@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from regard.data.batches import ordered_batches, pad
-from regard.data.streams import stream_chunks
-from regard.data.tokenizers.tokenizer import EOS, PAD
+from regard.data.tokenizers.tokenizer import EOS
 from regard.devices import to_device
 from regard.models import LanguageModel
 from regard.progress import track
 from regard.tasks.language.conditional import Conditional
-from regard.tasks.language.task import Language, carry_state, restore_state
+from regard.tasks.language.task import Language, log_of, start_state
+from regard.tasks.language.task_options import ReadingOptions
 from regard.tasks.prediction import LogProbability
 
 WINDOW_TOKENS = 256
@@ -32,8 +33,13 @@ def text_log_probabilities(
     texts: Sequence[str],
     targets: Sequence[str] | None = None,
     running: bool = False,
+    **options: Any,
 ) -> list[LogProbability]:
-    """log p(text) of each text, in order; of `running` texts, given those before it."""
+    """log p(text) of each text, in order; of `running` texts, given those before it.
+
+    `options` are those of `ReadingOptions`.
+    """
+    reading = ReadingOptions(**options)
     if isinstance(task, Conditional):
         raise ValueError("the texts of this run depend on a condition: use `evaluate`")
     if targets is not None:
@@ -42,7 +48,7 @@ def text_log_probabilities(
     names = task.tokenizer.vocabulary()
     results = [LogProbability(0.0, [], [names[token] for token in row]) for row in rows]
     if running and rows:
-        values = _running(task, model, np.concatenate([[model.start_token], *rows]))
+        values = _running(task, model, np.concatenate([[model.start_token], *rows]), reading)
         lines = np.split(values, np.cumsum([len(row) for row in rows])[:-1])
         return [
             replace(
@@ -54,7 +60,7 @@ def text_log_probabilities(
     batches = ordered_batches(lengths, BATCH_TOKENS)
     for chosen in track(batches, "scoring", len(rows), "texts", weight=len):
         batch, batch_lengths = pad([rows[i] for i in chosen])
-        log_probabilities = torch.cat(list(_by_window(model, to_device(batch, model))), 1)
+        log_probabilities = torch.cat(list(_by_window(model, to_device(batch, model), reading)), 1)
         for i, row, n in zip(
             chosen, log_probabilities.tolist(), batch_lengths.tolist(), strict=True
         ):
@@ -64,31 +70,28 @@ def text_log_probabilities(
     return results
 
 
-def _running(task: Language, model: LanguageModel, ids: np.ndarray) -> np.ndarray:
+def _running(
+    task: Language, model: LanguageModel, ids: np.ndarray, reading: ReadingOptions
+) -> np.ndarray:
     """The log-probability of every token but the first, given all before it in its stream."""
     streams: list[list[Tensor]] = [[] for _ in range(min(STREAMS, len(ids) - 1))]
-    carried: list[Tensor] = []
-    for chunk in stream_chunks(ids, STREAMS, task.steps):
-        given = to_device(chunk, model)
-        output, state = model(given.tokens, restore_state(model, len(given.tokens), carried))
-        carried = carry_state(model, state)
-        values = output.logits.log_softmax(-1).gather(2, given.targets[..., None])[..., 0]
-        rows = values.cpu().double()
-        for stream, row, targets in zip(streams, rows, chunk.targets, strict=True):
-            stream.append(row[targets != PAD])
+    for log_probabilities, _, real in task.read_running(model, ids, reading, STREAMS):
+        for stream, row, kept in zip(streams, log_probabilities.cpu(), real.cpu(), strict=True):
+            stream.append(row[kept])
     return torch.cat([part for stream in streams for part in stream]).numpy()
 
 
-def _by_window(model: LanguageModel, targets: Tensor) -> Iterator[Tensor]:
+def _by_window(model: LanguageModel, targets: Tensor, reading: ReadingOptions) -> Iterator[Tensor]:
     """Log-probabilities [b, t] of targets, one window after the other.
 
     A model that has no position for the next window reads it from a new start.
     """
     inputs = torch.cat([torch.full_like(targets[:, :1], model.start_token), targets[:, :-1]], 1)
-    state = model.start(len(targets))
+    state = start_state(model, len(targets), reading)
     size = WINDOW_TOKENS if model.positions is None else min(WINDOW_TOKENS, model.positions)
     for tokens, window in zip(inputs.split(size, 1), targets.split(size, 1), strict=True):
         if model.positions is not None and state.position + tokens.shape[1] > model.positions:
-            state = model.start(len(targets))
-        output, state = model(tokens, state)
-        yield output.logits.log_softmax(-1).gather(2, window[..., None])[..., 0].cpu().double()
+            state = start_state(model, len(targets), reading)
+        parts, after = model.target_probabilities(tokens, window, state)
+        yield log_of(model.mix_targets(parts, state)).cpu()
+        state = after

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from regard.data.tokenizers.tokenizer import Tokenizer
+from regard.errors import OptionError
 from regard.models import LanguageModel, LanguageState
 from regard.tasks.language.conditional import Conditional
 from regard.tasks.language.generate import (
@@ -15,8 +16,8 @@ from regard.tasks.language.generate import (
     most_tokens,
     stream_tokens,
 )
-from regard.tasks.language.task import Language
-from regard.tasks.language.task_options import Sampling
+from regard.tasks.language.task import Language, start_state
+from regard.tasks.language.task_options import ReadingOptions, Sampling
 from regard.tasks.prediction import Prediction
 
 
@@ -28,10 +29,17 @@ class Prompt(NamedTuple):
     state: LanguageState
 
 
-def parse_prompt(task: Language | Conditional, model: LanguageModel, given: str) -> Prompt:
+def parse_prompt(
+    task: Language | Conditional,
+    model: LanguageModel,
+    given: str,
+    reading: ReadingOptions | None = None,
+) -> Prompt:
     """A prompt as it was given; a run with a condition has the condition before a tab."""
     if isinstance(task, Language):
-        return Prompt(task.tokenizer, given, model.start(1))
+        return Prompt(task.tokenizer, given, start_state(model, 1, reading))
+    if reading is not None and reading.cache:
+        raise OptionError("cache", "does not apply to runs that write from a condition")
     condition, text = task.split_prompt(given)
     return Prompt(task.tokenizer, text, task.start(model, task.condition_tensor([condition])))
 
@@ -40,20 +48,20 @@ def generate(
     task: Language | Conditional, model: LanguageModel, given: str, **options: Any
 ) -> Iterator[str]:
     """Pieces of the continuation of a prompt, as they are written."""
-    prompt = parse_prompt(task, model, given)
+    sampling = Sampling(**options)
+    prompt = parse_prompt(task, model, given, sampling)
     ids = prompt.tokenizer.ids([prompt.text])[0]
-    return generate_pieces(model, prompt.tokenizer, ids, prompt.state, Sampling(**options))
+    return generate_pieces(model, prompt.tokenizer, ids, prompt.state, sampling)
 
 
 def sample_continuations(
     task: Language | Conditional, model: LanguageModel, given: str, number: int, **options: Any
 ) -> list[Prediction]:
     """Several continuations of one prompt, which they begin with."""
-    tokenizer, text, state = parse_prompt(task, model, given)
+    sampling = Sampling(**options)
+    tokenizer, text, state = parse_prompt(task, model, given, sampling)
     ids, names = tokenizer.ids([text])[0], tokenizer.vocabulary()
-    hypotheses = continue_prompts(
-        model, [ids], lambda chosen: state, Sampling(**options), samples=number
-    )[0]
+    hypotheses = continue_prompts(model, [ids], lambda chosen: state, sampling, samples=number)[0]
     return [
         Prediction(
             tokenizer.decode([*ids, *hypothesis.output]),
@@ -80,9 +88,9 @@ def stream_text(
     **options: Any,
 ) -> TextStream:
     """Continue a prompt up to a stop sequence; `emit` receives the pieces as they are written."""
-    tokenizer, text, state = parse_prompt(task, model, given)
-    ids = tokenizer.ids([text])[0][-longest_prompt(model) :]
     sampling = Sampling(**options)
+    tokenizer, text, state = parse_prompt(task, model, given, sampling)
+    ids = tokenizer.ids([text])[0][-longest_prompt(model) :]
     written = TextStream(tokenizer, ids, stops, emit)
     try:
         for token in stream_tokens(model, ids, state, sampling):

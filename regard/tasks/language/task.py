@@ -12,13 +12,16 @@ from torch import Tensor
 
 from regard.data import DataReport, Line, Source, Summary, read_lines
 from regard.data.corpus import Corpus, in_chunks
+from regard.data.kneser_ney import KneserNey
 from regard.data.plausibility import check_not_numbers
 from regard.data.streams import Chunk, chunk_at, count_chunks, stream_chunks
-from regard.data.tokenizers.tokenizer import EOS, Tokenizer
+from regard.data.tokenizers.tokenizer import EOS, PAD, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
 from regard.devices import to_device
+from regard.layers.ngram_model import NGramModel
 from regard.metrics import measure
 from regard.models import LanguageConfig, LanguageModel, LanguageState
+from regard.models.language import TargetProbabilities
 from regard.models.pretrained.language_model import PretrainedLanguageModel
 from regard.progress import track
 from regard.search import Hypothesis
@@ -26,7 +29,7 @@ from regard.tasks.language import conditional
 from regard.tasks.language.generate import continue_prompts, longest_prompt
 from regard.tasks.language.perplexities import perplexities
 from regard.tasks.language.sampled_softmax import LARGE, WordSampler, count_words
-from regard.tasks.language.task_options import LanguageData, Sampling
+from regard.tasks.language.task_options import LanguageData, ReadingOptions, Sampling
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.length_limits import check_max_length
 from regard.tasks.shared.losses import balance_loss, next_token_loss
@@ -47,6 +50,10 @@ from regard.tasks.shared.word_vectors import (
 )
 from regard.tasks.task import Evaluation, Loss, Sample, Task
 
+ROWS = 16
+"""Rows in which a text is evaluated, each with a state of its own."""
+NGRAMS = "ngrams.safetensors"
+"""File of the n-gram model."""
 SAMPLE_PROMPT = 8
 """Tokens of the validation text that samples continue."""
 
@@ -66,6 +73,8 @@ class Language:
     train: Corpus | None = None
     valid: Corpus | None = None
     pretrained: PretrainedPart | None = None
+    ngrams: KneserNey | None = None
+    """The n-gram model that predicts beside the network."""
 
     def build(self) -> LanguageModel:
         """A language model with initial weights, with pretrained word vectors, or pretrained."""
@@ -74,9 +83,16 @@ class Language:
             if self.train is not None:
                 self.pretrained.start(network)
             return network
-        model = LanguageModel(self.config, self.tokenizer.size)
+        model = LanguageModel(
+            self.config,
+            self.tokenizer.size,
+            ngrams=None if self.ngrams is None else self._ngram_model(self.ngrams),
+        )
         fill_embedding(model.embedding, self.kept, self.freeze)
         return model
+
+    def _ngram_model(self, tables: KneserNey) -> NGramModel:
+        return NGramModel(tables.keys, tables.shares, tables.backoffs, tables.words, tables.longest)
 
     def plan(self, budget: int, seed: int, epoch: int) -> list[np.ndarray]:
         """The chunks of the text in their order, since each continues where the last ended."""
@@ -99,7 +115,7 @@ class Language:
         """Cross-entropy of each next token; the state is carried over, its gradient is not."""
         state = restore_state(model, len(batch.tokens), carried)
         if self.sampler is None or not model.training:
-            output, state = model(batch.tokens, state)
+            output, state = model(batch.tokens, state, alone=True)
             total = next_token_loss(output.logits, batch.targets, smoothing)
         else:
             words = self.sampler(batch.targets)
@@ -116,30 +132,61 @@ class Language:
         return WordSampler.by_frequency(counts, self.sampled)
 
     def validate(self, model: LanguageModel) -> Evaluation:
-        """Perplexity on the validation text."""
+        """Perplexity on the validation text, by which the network is weighed against n-grams."""
         lines = [Line(text) for text in require_corpus(self.valid).column("text")]
+        if model.ngrams is not None:
+            self._fit_ngrams(model, model.ngrams, lines)
         return self.evaluate(model, lines)
 
     @torch.no_grad()
-    def evaluate(
-        self, model: LanguageModel, examples: Sequence[Line], *, rows: int = 16
-    ) -> Evaluation:
-        """Perplexity per token, word and byte; the units of its interval are stretches of text."""
-        lines = [example.text for example in examples]
-        ids = np.concatenate(
-            [[model.start_token], *([*row, EOS] for row in self.tokenizer.ids(lines))]
+    def _fit_ngrams(self, model: LanguageModel, ngrams: NGramModel, lines: Sequence[Line]) -> None:
+        """Weigh the network and n-grams so that the validation text is likeliest."""
+        network, counted, orders = [], [], []
+        ids = self._running_ids(model, [line.text for line in lines])
+        for _, parts, real in self.read_running(model, ids, ReadingOptions(), ROWS):
+            if parts.ngrams is None or parts.order is None:
+                raise ValueError("the state of this model has no words for its n-grams")
+            network.append(parts.network[real])
+            counted.append(parts.ngrams[real])
+            orders.append(parts.order[real])
+        ngrams.fit(
+            torch.cat(network).double().cpu().numpy(),
+            torch.cat(counted).double().cpu().numpy(),
+            torch.cat(orders).cpu().numpy(),
         )
-        ids = ids.astype(np.int64)
-        losses, counts, carried = [], [], list[Tensor]()
+
+    def _running_ids(self, model: LanguageModel, lines: Sequence[str]) -> np.ndarray:
+        rows = ([*row, EOS] for row in self.tokenizer.ids(lines))
+        return np.concatenate([[model.start_token], *rows]).astype(np.int64)
+
+    def read_running(
+        self, model: LanguageModel, ids: np.ndarray, reading: ReadingOptions, rows: int
+    ) -> Iterator[tuple[Tensor, TargetProbabilities, Tensor]]:
+        """For each piece of a text: log-probabilities of its targets, by part; what is real."""
+        carried: list[Tensor] = []
         pieces = stream_chunks(ids, rows, self.steps)
         for piece in track(pieces, "reading text", len(ids) - 1, "tokens", weight=_count_targets):
-            piece = to_device(piece, model)
-            state = restore_state(model, len(piece.tokens), carried)
-            output, state = model(piece.tokens, state)
-            carried = carry_state(model, state)
-            for logits, targets in zip(output.logits, piece.targets, strict=True):
-                losses.append(float(next_token_loss(logits[None], targets[None], 0.0)))
-                counts.append(int((targets != 0).sum()))
+            given = to_device(piece, model)
+            state = restore_state(model, len(given.tokens), carried, reading)
+            parts, after = model.target_probabilities(given.tokens, given.targets, state)
+            yield log_of(model.mix_targets(parts, state)), parts, given.targets != PAD
+            carried = carry_state(model, after)
+
+    @torch.no_grad()
+    def evaluate(
+        self, model: LanguageModel, examples: Sequence[Line], *, rows: int = ROWS, **options: Any
+    ) -> Evaluation:
+        """Perplexity per token, word and byte; the units of its interval are stretches of text.
+
+        `options` are those of `ReadingOptions`.
+        """
+        lines = [example.text for example in examples]
+        ids = self._running_ids(model, lines)
+        losses, counts = [], []
+        reading = ReadingOptions(**options)
+        for log_probabilities, _, real in self.read_running(model, ids, reading, rows):
+            losses += (-log_probabilities * real).sum(1).tolist()
+            counts += real.sum(1).tolist()
         words = sum(len(line.split()) + 1 for line in lines)
         size = sum(len(line.encode()) + 1 for line in lines)
         tokens = np.array(counts, dtype=np.float64)
@@ -181,7 +228,7 @@ class Language:
         longest = longest_prompt(model)
         rows = [ids[-longest:] for ids in self.tokenizer.ids(prompts)]
         continuations = continue_prompts(
-            model, rows, lambda chosen: model.start(len(chosen)), sampling
+            model, rows, lambda chosen: start_state(model, len(chosen), sampling), sampling
         )
         return [
             replace(hypothesis, tokens=[*ids, *hypothesis.tokens])
@@ -189,20 +236,44 @@ class Language:
         ]
 
 
-def restore_state(model: LanguageModel, rows: int, carried: Sequence[Tensor]) -> LanguageState:
-    """The state that was carried over; an initial one if there is none, or for other rows."""
+def log_of(probabilities: Tensor) -> Tensor:
+    """Their logarithms, in float64; finite for all that float32 can hold."""
+    return probabilities.double().clamp(min=torch.finfo(torch.float32).tiny).log()
+
+
+def start_state(
+    model: LanguageModel, rows: int, reading: ReadingOptions | None = None
+) -> LanguageState:
+    """An initial state, with an empty cache where states are attended to."""
     state = model.start(rows)
+    cached = None if reading is None else reading.cached()
+    return state if cached is None else state._replace(cache=model.empty_cache(rows, **cached))
+
+
+def restore_state(
+    model: LanguageModel,
+    rows: int,
+    carried: Sequence[Tensor],
+    reading: ReadingOptions | None = None,
+) -> LanguageState:
+    """The state that was carried over; an initial one if there is none, or for other rows."""
+    state = start_state(model, rows, reading)
     if not carried or len(carried[0]) != rows:
         return state
-    cell = tuple(carried[: len(state.cell)])
-    past = carried[len(state.cell)] if state.past is not None else None
-    return state._replace(cell=cell, past=past)
+    parts = iter(carried)
+    cell = tuple(next(parts) for _ in state.cell)
+    past = next(parts) if state.past is not None and state.cell else state.past
+    recent = next(parts) if state.recent is not None else None
+    cache = state.cache and state.cache._replace(states=next(parts), words=next(parts))
+    return state._replace(cell=cell, past=past, recent=recent, cache=cache)
 
 
 def carry_state(model: LanguageModel, state: LanguageState) -> list[Tensor]:
     """What the next chunk continues from, without gradients; a transformer starts each anew."""
     past = [] if state.past is None or not state.cell else [state.past]
-    return [part.detach() for part in (*state.cell, *past)]
+    recent = [] if state.recent is None else [state.recent]
+    cached = [] if state.cache is None else [state.cache.states, state.cache.words]
+    return [part.detach() for part in (*state.cell, *past, *recent, *cached)]
 
 
 def read(data: LanguageData, sources: Sequence[Source], summary: Summary) -> Iterator[Line]:
@@ -217,7 +288,15 @@ def check(data: LanguageData, config: LanguageConfig) -> None:
     check_pretrained(
         data,
         config,
-        data_options=("condition", "tokenizer", "vocabulary", "lowercase", "vectors", "sampled"),
+        data_options=(
+            "condition",
+            "tokenizer",
+            "vocabulary",
+            "lowercase",
+            "vectors",
+            "sampled",
+            "ngrams",
+        ),
         used=("dropout",),
     )
     if data.pretrained is None and config.model == "transformer":
@@ -246,6 +325,10 @@ def prepare(data: LanguageData, folder: Path, seed: int) -> DataReport:
     if data.condition is not None:
         return conditional.write(splits, tokenizer, folder, notes)
     sizes = splits.write(folder, lambda lines: _rows(lines, tokenizer))
+    if data.ngrams:
+        counted = count_ngrams(splits.train(), tokenizer, data.ngrams)
+        counted.save(folder / NGRAMS)
+        notes.append(f"{len(counted.keys):,} n-grams of 2 to {data.ngrams} tokens")
     return splits.report(sizes, vocabularies=vocabularies, notes=notes)
 
 
@@ -262,7 +345,17 @@ def load(data: LanguageData, config: LanguageConfig, folder: Path) -> Task[Langu
     sampled = data.sampled
     if sampled is None:
         sampled = tokenizer.size // 10 if tokenizer.size >= LARGE else 0
-    return Language(config, tokenizer, data.window_tokens, kept, data.freeze, sampled)
+    ngrams = KneserNey.load(folder / NGRAMS, tokenizer.size, data.ngrams) if data.ngrams else None
+    steps = data.window_tokens
+    return Language(config, tokenizer, steps, kept, data.freeze, sampled, ngrams=ngrams)
+
+
+def count_ngrams(lines: Iterable[Line], tokenizer: Tokenizer, longest: int) -> KneserNey:
+    """The n-gram model of some lines of text."""
+    parts = [np.array([EOS])]
+    for row in _rows(lines, tokenizer):
+        parts.append(np.array(row["tokens"]))
+    return KneserNey.of(np.concatenate(parts), tokenizer.size, longest)
 
 
 def _rows(lines: Iterable[Line], tokenizer: Tokenizer) -> Iterator[dict[str, Any]]:

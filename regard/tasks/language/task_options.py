@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from regard.errors import OptionError
-from regard.options import Bounds, between, check_fields
+from regard.options import PROPORTION, Bounds, between, check_fields
 from regard.tasks.shared.pretrained import pretrained_options
 from regard.tasks.shared.vector_options import check_vectors
 
@@ -60,16 +60,46 @@ class LanguageData:
     windows of 256 tokens."""
     freeze_layers: Annotated[int, between(0, 1000)] = 0
     """Number of lowest blocks of a pretrained model that are frozen, with its word vectors."""
+    ngrams: Annotated[int, between(0, 9)] = 0
+    """Maximum length of the n-grams of an interpolated Kneser-Ney model that predicts beside the
+    network, weighed on the validation data; 0 for the network alone."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         check_vectors(self, self.tokenizer)
         if self.condition is not None and self.data is None:
             raise OptionError("condition", "requires data, which was not given")
+        if self.ngrams and self.condition is not None:
+            raise OptionError("ngrams", "does not apply to texts with conditions")
+        if self.ngrams == 1:
+            raise OptionError("ngrams", "expected 2 or more, or 0 for none")
 
 
 @dataclass(frozen=True)
-class Sampling:
+class ReadingOptions:
+    """Attention to the text being read."""
+
+    cache: Annotated[int, between(0, 10**6)] = 0
+    """Number of past states of the text being read that are attended to: words that followed
+    similar states become likelier (Grave et al., 2017); 0 for none."""
+    cache_weight: Annotated[float, PROPORTION] = 0.1
+    """Weight of these words beside the prediction of the model."""
+    cache_sharpness: Annotated[float, between(0, 1000)] = 10.0
+    """Factor of the cosine similarity of states before the softmax."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def cached(self) -> dict[str, Any] | None:
+        """The arguments of `LanguageModel.empty_cache` but the batch; None without a cache."""
+        if not self.cache:
+            return None
+        weight, sharpness = self.cache_weight, self.cache_sharpness
+        return {"size": self.cache, "weight": weight, "sharpness": sharpness}
+
+
+@dataclass(frozen=True)
+class Sampling(ReadingOptions):
     """Text generation."""
 
     tokens: Annotated[int, between(1, 100_000)] = 100

@@ -23,6 +23,7 @@ from regard.trace import Trace
 
 SIDES = {
     "past": ("next", "text"),
+    "cache": ("next", "text"),
     "decoder.self": ("next", "text"),
     "decoder.experts": ("next", "experts"),
 }
@@ -37,11 +38,12 @@ def trace_text(
     **options: Any,
 ) -> Trace:
     """A text under a language model, with `tokens` more that it generates itself."""
-    tokenizer, text, state = parse_prompt(task, model, given)
+    sampling = Sampling(tokens=max(1, tokens), **options)
+    tokenizer, text, state = parse_prompt(task, model, given, sampling)
     encoded = tokenizer.encode(text)
     ids, spans = encoded.ids, encoded.offsets
     if tokens:
-        ids = continue_prompt(model, ids, state, Sampling(tokens=tokens, **options)).output
+        ids = continue_prompt(model, ids, state, sampling).output
         text, spans = decode_with_spans(tokenizer, ids)
     longest = longest_prompt(model)
     truncated = len(ids) > longest
@@ -49,6 +51,8 @@ def trace_text(
     read = torch.tensor([[model.start_token, *ids]], device=device_of(model))
     output, _ = model(read, state, need_weights=True)
     weights = {name: tensor[0] for name, tensor in output.weights.items()}
+    if "cache" in weights:  # shown at the words that followed the states
+        weights["cache"] = torch.nn.functional.pad(weights["cache"], (1, 0))
     log_probabilities = output.logits[0].log_softmax(-1)
     sides = {
         "text": text_side(text, spans, first=SPECIAL[model.start_token]),
@@ -56,6 +60,11 @@ def trace_text(
         **expert_side(weights),
     }
     own = log_probabilities[:-1].gather(1, read[0, 1:, None])[:, 0]
+    shares = model.ngram_shares(read, state)
+    beside = {}
+    if shares is not None:
+        lengths, weights_of_network = (part[0].tolist() for part in shares)
+        beside = {"ngram_context": lengths, "network_weight": weights_of_network}
     return Trace(
         "language",
         sides,
@@ -65,6 +74,7 @@ def trace_text(
             "log_probability": float(own.sum()),
             "token_log_probabilities": own.tolist(),
             "truncated": truncated,
+            **beside,
         },
         most_likely(log_probabilities, tokenizer.vocabulary()),
     )
