@@ -79,7 +79,7 @@ setup(
         kernel(
             "regard.models.native._decoder",
             DECODER,
-            ["decoder", "decoder_module", *(f"decoder_{level}" for level in LEVELS)],
+            ["decoder", "search", "decoder_module", *(f"decoder_{level}" for level in LEVELS)],
             EXACT,
         ),
     ],

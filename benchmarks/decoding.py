@@ -24,6 +24,8 @@ from regard.data.tokenizers.tokenizer import BOS, EOS, NEVER_GENERATED, PAD, SPE
 from regard.models import Translator, TranslatorConfig
 from regard.models.native.native_decoder import NativeDecoder, native_decoder
 from regard.search import PerSentence, Shared, beam, forbid_tokens, greedy, power
+from regard.tasks.translation.native_translation import search_natively
+from regard.tasks.translation.task_options import Decoding
 
 Sources = list[list[int]]
 Decode = Callable[[Sources, int], list[list[int]]]
@@ -133,11 +135,22 @@ def _regard(model: Translator, tokens: int, native: NativeDecoder | None = None)
         chances, after, weights = decoder.step(fed, plain, need_weights=False)
         return chances, after._replace(source=share(after.source)), weights
 
-    endless = forbid_tokens(step, [*NEVER_GENERATED, EOS])
+    forbidden = [*NEVER_GENERATED, EOS]
+    endless = forbid_tokens(step, forbidden)
 
     @torch.no_grad()
     def decode(batch: Sources, width: int) -> Sources:
         state: Any = decoder.start(decoder.encode(*_padded(batch)))
+        found = search_natively(
+            decoder,
+            state,
+            Decoding(beam=width),
+            [tokens] * len(batch),
+            power(1.0),
+            forbidden=forbidden,
+        )
+        if found is not None:
+            return [best[0].tokens for best in found]
         state = state._replace(source=share(state.source))
         common: dict[str, Any] = {"bos": BOS, "eos": EOS, "limit": tokens}
         common["length_penalty"] = power(1.0)

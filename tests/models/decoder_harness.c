@@ -2,16 +2,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "decoder.h"
+#include "search.h"
 
 int decoder_force(int level);
 int decoder_step(const Plan *plan, const Call *call, int threads);
+int decoder_search(const Plan *plan, const Search *search, int threads);
 int decoder_sequences(const Plan *plans, const Sequences *records, int64_t directions, int64_t rows,
                       int threads);
 int decoder_product(const Product *p, const float *x, const float *residual, float *y, int64_t rows,
                     int64_t activation, int threads);
 
-static void *blocks[1000];
+static void *blocks[3000];
 static int used;
 
 static void *bytes_of(size_t n) { return blocks[used++] = malloc(n ? n : 1); }
@@ -49,7 +50,7 @@ static Product product(int64_t inputs, int64_t outputs, int quantized) {
 
 enum { WIDTH = 22, HEADS = 2, WORDS_COUNT = 71, ROWS = 7, POSITION = 3, KEYS = 5, SENTENCES = 2 };
 
-static int take_step(int quantized, int threads) {
+static int take_step(int quantized, int threads, const Search *search) {
     const int64_t w = WIDTH, state = 2 * w;
     enum { FREE = 48 }; /* the first aligned column behind the state */
     const float *gain = floats(w), *shift = floats(w), *table = floats(WORDS_COUNT * w);
@@ -76,6 +77,7 @@ static int take_step(int quantized, int threads) {
     };
     const Plan plan = {operations, sizeof operations / sizeof *operations, 256, state, 2 * w, 2 * w,
                        1, HEADS, WORDS_COUNT};
+    if (search) return decoder_search(&plan, search, threads);
     const float *earlier[POSITION];
     for (int i = 0; i < POSITION; i++) earlier[i] = floats(ROWS * 2 * w);
     int64_t *lengths = whole(SENTENCES, SENTENCES);
@@ -88,6 +90,29 @@ static int take_step(int quantized, int threads) {
                        floats(ROWS * state), floats(ROWS * HEADS * (POSITION + 1)),
                        floats(ROWS * HEADS * KEYS), floats(ROWS * WORDS_COUNT)};
     return decoder_step(&plan, &call, threads);
+}
+
+/* Beams of several widths over two sentences; the plan is that of a step. */
+static int search(int quantized, int threads, int64_t width, int full) {
+    enum { LONGEST = 6 };
+    const int64_t w = WIDTH, nbest = width, found = SENTENCES * nbest;
+    int64_t *limits = whole(SENTENCES, 1), *lengths = whole(SENTENCES, SENTENCES);
+    limits[0] = LONGEST, limits[1] = 2, lengths[1] = KEYS;
+    float *penalties = floats(LONGEST + 1);
+    for (int i = 0; i <= LONGEST; i++) penalties[i] = (float)(i + 1);
+    const Search s = {
+        .sentences = SENTENCES, .width = width, .nbest = nbest, .full = full, .longest = LONGEST,
+        .enough_ends = -1, .eos = 5, .bos = whole(SENTENCES, WORDS_COUNT), .limits = limits,
+        .penalties = penalties, .forbidden = whole(3, 3), .forbidden_count = 3,
+        .places = floats(LONGEST * w), .place_width = w, .source = floats(SENTENCES * KEYS * 2 * w),
+        .lengths = lengths, .keys = KEYS, .state = floats(SENTENCES * 2 * w),
+        .lengths_found = whole(found, 1), .tokens = whole(found * LONGEST, 1),
+        .token_log_probabilities = floats(found * LONGEST), .log_probabilities = floats(found),
+        .normalized = floats(found), .finished = bytes_of((size_t)found),
+        .own_weights = full ? 0 : floats(found * HEADS * LONGEST * LONGEST),
+        .source_weights = full ? 0 : floats(found * HEADS * LONGEST * KEYS),
+    };
+    return take_step(quantized, threads, &s) || s.lengths_found[0] < 1;
 }
 
 /* Three sequences of 4, 2 and 0 words, in both directions. */
@@ -126,7 +151,9 @@ int main(void) {
                                     floats(rows * outputs), rows, GELU, 1))
                     return 1;
             }
-            if (take_step(quantized, 1) || read_sequences(quantized, 1)) return 1;
+            if (take_step(quantized, 1, 0) || read_sequences(quantized, 1)) return 1;
+            if (search(quantized, 1, 1, 0) || search(quantized, 1, 3, 0)) return 1;
+            if (search(quantized, 1, 3, 1) || search(quantized, 1, WORDS_COUNT, 0)) return 1;
         }
         while (used) free(blocks[--used]);
     }

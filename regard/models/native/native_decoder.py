@@ -109,8 +109,7 @@ class NativeDecoder:
         need_weights: bool = True,
     ) -> tuple[Float[Tensor, "n v"], NativeState, Weights]:
         """What `Translator.step` returns, with its arguments; there is no gradient."""
-        for hook in self._decoder._forward_pre_hooks.values():
-            hook(self._decoder, ())  # those that only watch; with others nothing is compiled
+        self.watch()
         source, sentence, ancestry, recurrent, position = state
         compiled, rows, keys = self.compiled, len(words), source.memory.shape[1]
         new = source.memory.new_empty
@@ -173,14 +172,29 @@ class NativeDecoder:
                 weights[name] = looks[layer]
         return weights
 
+    def places(self, count: int) -> Float[Tensor, "t w"] | None:
+        """The first position vectors, at least `count` if there are so many; None without them."""
+        if self._table is not None and self._places.learned is None and count > len(self._table):
+            self._table = self._position_vectors(count - 1)
+        return self._table
+
+    def watch(self) -> None:
+        """Call the hooks that only watch; with others nothing is compiled."""
+        for hook in self._decoder._forward_pre_hooks.values():
+            hook(self._decoder, ())
+
+    @property
+    def watched(self) -> bool:
+        """Whether there are such hooks."""
+        return bool(self._decoder._forward_pre_hooks)
+
     def _place(self, position: int) -> Tensor | None:
         if self._table is None:
             return None
         if self._places.learned is not None:
             self._places.learned(1, position)  # which names the limit where it is passed
-        elif position >= len(self._table):
-            self._table = self._position_vectors(position)
-        return None if self._table is None else self._table[position]
+        table = self.places(position + 1)
+        return None if table is None else table[position]
 
     def _position_vectors(self, position: int) -> Tensor | None:
         places = self._places

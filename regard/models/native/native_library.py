@@ -20,6 +20,10 @@ KINDS = (
 )
 """Operations of a plan, in the order of the enum in kernels/decoder.h."""
 ACTIVATIONS = ("linear", "gelu", "tanh")
+FAILURES = ("", "no memory", "unknown token", "no candidate", "interrupted")
+"""Why a step or a search ended early, by the numbers in kernels/search.h."""
+INTERRUPTED = ctypes.CFUNCTYPE(ctypes.c_int)
+"""A function that a search calls before each step; the search ends when it returns 1."""
 
 
 class Product(ctypes.Structure):
@@ -69,6 +73,27 @@ class Call(ctypes.Structure):
     )
 
 
+class Search(ctypes.Structure):
+    """The struct of the same name in kernels/search.h."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("sentences", "width", "nbest", "full", "longest")),
+        *((name, ctypes.c_int64) for name in ("enough_ends", "eos")),
+        *((name, ctypes.c_void_p) for name in ("bos", "limits", "penalties", "forbidden")),
+        ("forbidden_count", ctypes.c_int64),
+        ("places", ctypes.c_void_p),
+        ("place_width", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("source", "lengths")),
+        ("keys", ctypes.c_int64),
+        ("state", ctypes.c_void_p),
+        ("interrupted", INTERRUPTED),
+        *((name, ctypes.c_void_p) for name in ("lengths_found", "tokens")),
+        *((name, ctypes.c_void_p) for name in ("token_log_probabilities", "log_probabilities")),
+        *((name, ctypes.c_void_p) for name in ("normalized", "finished")),
+        *((name, ctypes.c_void_p) for name in ("own_weights", "source_weights")),
+    )
+
+
 class Sequences(ctypes.Structure):
     """The struct of the same name in kernels/decoder.h."""
 
@@ -92,6 +117,7 @@ def _load() -> ctypes.CDLL | str:
     try:
         library = ctypes.CDLL(spec.origin)
         library.decoder_step.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
+        library.decoder_search.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
         library.decoder_product.argtypes = [
             *(ctypes.c_void_p for _ in range(4)),
             *(ctypes.c_int64 for _ in range(2)),

@@ -38,6 +38,7 @@ from regard.search import (
 from regard.tasks.prediction import Prediction
 from regard.tasks.shared.pretrained.pretrained_encoder import PretrainedPart
 from regard.tasks.shared.trace_sides import decode_with_spans, word_spans
+from regard.tasks.translation.native_translation import search_natively
 from regard.tasks.translation.task_options import Decoding
 
 BATCH_TOKENS = 4096
@@ -290,13 +291,27 @@ def search(
     """The translations of the sources of a batch, by beam, greedy search or sampling."""
     penalty = decoding.repetition_penalty
     leads = task.pretrained is not None and task.pretrained.architecture.leads
+    length_penalty = power(decoding.length_penalty, int(leads))
+    limits = _length_limits(task, batch.lengths, prefixes)
+    if prefixes is None and pins is None:
+        found = search_natively(
+            batch.decoder,
+            batch.state,
+            decoding,
+            limits,
+            length_penalty,
+            full=task.pretrained is not None,
+            need_weights=need_weights,
+        )
+        if found is not None:
+            return found
     common: dict[str, Any] = {
         "bos": BOS,
         "eos": EOS,
-        "limit": _length_limits(task, batch.lengths, prefixes),
+        "limit": limits,
         "prefix": prefixes,
         "allowed": None if pins is None else pin_attention(list(pins), batch.keys),
-        "length_penalty": power(decoding.length_penalty, int(leads)),
+        "length_penalty": length_penalty,
     }
     step = forbid_tokens(batch.step(need_weights or bool(decoding.coverage)), NEVER_GENERATED)
     if decoding.sampled:

@@ -1,7 +1,7 @@
 /* The schedule: rows to threads, and the choice of instruction set. */
 #include <stdlib.h>
 
-#include "decoder.h"
+#include "search.h"
 
 #if !defined(__GNUC__) && !defined(__clang__)
 #error "the decoder needs the vector extensions of GCC or clang"
@@ -20,21 +20,21 @@ static _Thread_local float *scratch;
 static _Thread_local size_t scratch_floats;
 
 #if defined(_WIN32)
-static void *allocate(size_t bytes) { return _aligned_malloc(bytes, 64); }
-static void release(void *block) { _aligned_free(block); }
+void *decoder_allocate(size_t bytes) { return _aligned_malloc(bytes, 64); }
+void decoder_release(void *block) { _aligned_free(block); }
 #else
-static void *allocate(size_t bytes) {
+void *decoder_allocate(size_t bytes) {
     void *block = 0;
     return posix_memalign(&block, 64, bytes) ? 0 : block;
 }
-static void release(void *block) { free(block); }
+void decoder_release(void *block) { free(block); }
 #endif
 
-static float *scratch_of(size_t floats) {
+float *decoder_scratch(size_t floats) {
     if (floats > scratch_floats) {
-        release(scratch);
+        decoder_release(scratch);
         scratch_floats = 0;
-        scratch = allocate(floats * sizeof(float));
+        scratch = decoder_allocate(floats * sizeof(float));
         if (scratch) scratch_floats = floats;
     }
     return scratch;
@@ -94,11 +94,11 @@ EXPORT int decoder_step(const Plan *plan, const Call *call, int threads) {
     if (parts * ROWS_TOGETHER < call->rows) parts = (call->rows + ROWS_TOGETHER - 1) / ROWS_TOGETHER;
     int failed = 0;
     for (int64_t row = 0; row < call->rows; row++)
-        if (call->tokens[row] < 0 || call->tokens[row] >= plan->words) return 2;
+        if (call->tokens[row] < 0 || call->tokens[row] >= plan->words) return UNKNOWN_TOKEN;
 #pragma omp parallel for num_threads(threads) if (threads > 1 && parts > 1) schedule(dynamic, 1)
     for (int64_t part = 0; part < parts; part++) {
         const int64_t from = part * call->rows / parts, to = (part + 1) * call->rows / parts;
-        float *own = scratch_of(kernel->scratch(plan, call, to - from));
+        float *own = decoder_scratch(kernel->scratch(plan, call, to - from));
         if (own)
             kernel->step(plan, call, from, to, own);
         else {
@@ -121,7 +121,7 @@ EXPORT int decoder_sequences(const Plan *plans, const Sequences *records, int64_
     for (int64_t part = 0; part < parts * directions; part++) {
         const int64_t direction = part % directions, number = part / directions;
         const int64_t from = number * rows / parts, to = (number + 1) * rows / parts;
-        float *own = scratch_of(kernel->sequences_scratch(plans + direction, to - from));
+        float *own = decoder_scratch(kernel->sequences_scratch(plans + direction, to - from));
         if (own)
             kernel->sequences(plans + direction, records + direction, from, to, own);
         else {
@@ -142,13 +142,36 @@ EXPORT int decoder_product(const Product *p, const float *x, const float *residu
 #pragma omp parallel for num_threads(threads) if (threads > 1 && parts > 1) schedule(dynamic, 1)
     for (int64_t part = 0; part < parts; part++) {
         const int64_t from = part * rows / parts, to = (part + 1) * rows / parts;
-        float *own = scratch_of(kernel->product_scratch(p, to - from));
+        float *own = decoder_scratch(kernel->product_scratch(p, to - from));
         if (own)
             kernel->product(p, x + from * p->inputs, residual ? residual + from * p->outputs : 0,
                             y + from * p->outputs, to - from, activation, own);
         else {
 #pragma omp atomic write
             failed = 1;
+        }
+    }
+    return failed;
+}
+
+/* The n best hypotheses of all sentences; each thread takes some sentences from beginning to end.
+ * Returns 0, or why there is no result. */
+EXPORT int decoder_search(const Plan *plan, const Search *search, int threads) {
+    const Operations *kernel = operations();
+    const int64_t sentences = search->sentences;
+    int64_t parts = threads < sentences ? threads : sentences, most = ROWS_TOGETHER / search->width;
+    if (most < 1) most = 1;
+    if (parts * most < sentences) parts = (sentences + most - 1) / most;
+    for (int64_t i = 0; i < sentences; i++)
+        if (search->bos[i] < 0 || search->bos[i] >= plan->words) return UNKNOWN_TOKEN;
+    int failed = 0;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && parts > 1) schedule(dynamic, 1)
+    for (int64_t part = 0; part < parts; part++) {
+        const int64_t from = part * sentences / parts, to = (part + 1) * sentences / parts;
+        const int failure = search_sentences(plan, search, kernel, from, to, &failed);
+        if (failure) {
+#pragma omp atomic write
+            failed = failure;
         }
     }
     return failed;

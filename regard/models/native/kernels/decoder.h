@@ -85,6 +85,12 @@ typedef struct {
     float *state;                 /* [sequences, state_columns]: before, and then after */
 } Sequences;
 
+/* A possible next token of a hypothesis; `total` is the log-probability of all its tokens. */
+typedef struct {
+    int64_t row, token;
+    float total, log_probability;
+} Candidate;
+
 typedef struct {
     size_t (*scratch)(const Plan *, const Call *, int64_t rows); /* floats */
     void (*step)(const Plan *, const Call *, int64_t from, int64_t to, float *scratch);
@@ -94,7 +100,15 @@ typedef struct {
     size_t (*product_scratch)(const Product *, int64_t rows);
     void (*product)(const Product *, const float *x, const float *residual, float *y, int64_t rows,
                     int64_t activation, float *scratch);
+    /* adds the tokens of a row to the `most` best candidates; returns how many there are now */
+    int64_t (*pick)(const float *log_probabilities, int64_t words, float total, int64_t row,
+                    Candidate *best, int64_t count, int64_t most);
 } Operations;
+
+/* Memory aligned to 64 bytes; scratch memory belongs to the thread, until its next call. */
+void *decoder_allocate(size_t bytes);
+void decoder_release(void *block);
+float *decoder_scratch(size_t floats);
 
 extern const Operations decoder_baseline;
 #if defined(__x86_64__)

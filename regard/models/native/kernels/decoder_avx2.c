@@ -22,6 +22,7 @@ TARGET static inline float sum(Vector v) {
     return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
 }
 TARGET static inline Vector to_float(Whole v) { return (Vector)_mm256_cvtepi32_ps((__m256i)v); }
+TARGET static inline int any(Whole mask) { return _mm256_movemask_ps((__m256)mask) != 0; }
 
 /* Adds to each lane the product of four bytes. Bytes are widened to 16 bits first: the instruction
  * that takes them as they are saturates. */

@@ -20,6 +20,7 @@ static inline Vector larger(Vector a, Vector b) {
 }
 static inline float sum(Vector v) { return (v[0] + v[1]) + (v[2] + v[3]); }
 static inline Vector to_float(Whole v) { return __builtin_convertvector(v, Vector); }
+static inline int any(Whole mask) { return (mask[0] | mask[1] | mask[2] | mask[3]) != 0; }
 
 /* Adds to each lane the product of four bytes: those of `weights` and the four of `activations`. */
 static inline Whole dot_four(Whole total, uint32_t activations, const int8_t *weights) {

@@ -328,5 +328,31 @@ TARGET static void one_product(const Product *p, const float *x, const float *re
     multiply(p, x, p->inputs, rows, &e, scratch);
 }
 
-const Operations OPERATIONS = {step_floats,      step,       sequences_floats,
-                               read_sequences,   one_product_floats, one_product};
+/* Of equal candidates the lowest token, then the lowest row goes first. */
+INLINE int goes_before(const Candidate *a, const Candidate *b) {
+    if (a->total != b->total) return a->total > b->total;
+    return a->token != b->token ? a->token < b->token : a->row < b->row;
+}
+
+TARGET static int64_t pick(const float *log_probabilities, int64_t words, float total, int64_t row,
+                           Candidate *best, int64_t count, int64_t most) {
+    for (int64_t i = 0; i < words; i += LANES) {
+        const float worst = count == most ? best[most - 1].total : -INFINITY;
+        const int64_t some = words - i < LANES ? words - i : LANES;
+        if (some == LANES && !any((Whole)(load(log_probabilities + i) + total >= worst))) continue;
+        for (int64_t token = i; token < i + some; token++) {
+            const float chance = log_probabilities[token];
+            const Candidate new = {row, token, chance + total, chance};
+            if (!(new.total > -INFINITY)) continue;
+            if (count == most && !goes_before(&new, best + most - 1)) continue;
+            int64_t place = count < most ? count++ : most - 1;
+            for (; place && goes_before(&new, best + place - 1); place--) best[place] = best[place - 1];
+            best[place] = new;
+        }
+    }
+    return count;
+}
+
+const Operations OPERATIONS = {
+    step_floats, step, sequences_floats, read_sequences, one_product_floats, one_product, pick,
+};

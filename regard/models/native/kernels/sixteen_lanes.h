@@ -12,3 +12,4 @@ TARGET static inline Vector smaller(Vector a, Vector b) { return (Vector)_mm512_
 TARGET static inline Vector larger(Vector a, Vector b) { return (Vector)_mm512_max_ps(a, b); }
 TARGET static inline float sum(Vector v) { return _mm512_reduce_add_ps(v); }
 TARGET static inline Vector to_float(Whole v) { return (Vector)_mm512_cvtepi32_ps((__m512i)v); }
+TARGET static inline int any(Whole mask) { return _mm512_movepi32_mask((__m512i)mask) != 0; }
