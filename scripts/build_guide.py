@@ -35,6 +35,9 @@ SECTION = re.compile(
 )
 
 
+STORY = "Viola was a fisher who lived near the lighthouse . Her teacher Oswald owned"
+
+
 def read_by_example(name: str, text: str, **options: Any) -> Trace:
     """One text through a run that comes with the package."""
     trace: Trace = regard.load(f"example:{name}").trace(text, **options)
@@ -110,7 +113,7 @@ def bottleneck_map() -> Trace:
 
 
 LIVE: dict[str, Callable[[], Trace]] = {
-    "language": lambda: read_by_example("language", "The little"),
+    "language": lambda: read_by_example("language", STORY, tokens=4),
     "bottleneck": bottleneck_map,
     "decoder": lambda: read_by_example("translation", "Paul will not photograph the boring book ."),
     "alignments": lambda: read_by_example("translation", "The small bird is in the black box ."),
@@ -119,7 +122,9 @@ LIVE: dict[str, Callable[[], Trace]] = {
     "sentiment": lambda: read_by_example("sentiment", "The film was not really great ."),
     "bank": bank_map,
     "masks": masked_maps,
-    "heads": lambda: read_by_example("transformer", "The small bird is in the black box ."),
+    "heads": lambda: read_by_example(
+        "transformer", "The doctor gives the green apple to the girl ."
+    ),
     "memory": lambda: read_by_example("copy", "3 1 4 1 5"),
     "entities": lambda: read_by_example("entities", "Paul Martin works in Paris ."),
 }

@@ -53,7 +53,7 @@ def describe_minutes(seconds: float) -> str:
 def kept_rows(section: str) -> dict[str, list[str]]:
     """The rows of a table that was written before, by the name of the experiment."""
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if COMMAND.search(line)]
-    return {COMMAND.findall(row[-1])[-1]: row for row in rows}
+    return {COMMAND.findall(row[0])[-1]: row for row in rows}
 
 
 def results_table(results: list[dict[str, Any]], before: dict[str, list[str]]) -> str:
@@ -65,16 +65,15 @@ def results_table(results: list[dict[str, Any]], before: dict[str, list[str]]) -
         numbers = [describe_number(*item) for item in list(one["numbers"].items())[:SHOWN]]
         size = "" if one["size"] == "default" else f" --size {one['size']}"
         made[one["name"]] = [
-            f"{one['claim']} ({one['source']})",
+            f"{one['claim']} ({one['source']})<br>`regard experiment {one['name']}{size}`",
             f"{one['summary']}<br>{'<br>'.join(numbers)}",
             "**held**" if one["held"] else "**did not hold**",
             describe_minutes(one["processor_seconds"]),
-            f"`regard experiment {one['name']}{size}`",
         ]
     rows = [made[name] for name in EXPERIMENTS if name in made]
-    heads = ["claim", "result, with 95 % intervals over seeds", "held?", "minutes", "command"]
+    heads = ["claim and command", "result, with 95 % intervals over seeds", "held?", "minutes"]
     head, _, *body = markdown_table(Table(heads, rows)).splitlines()
-    return "\n".join([head, "| --- | --- | --- | ---: | --- |", *body])
+    return "\n".join([head, "| --- | --- | --- | ---: |", *body])
 
 
 def main() -> int:

@@ -88,7 +88,7 @@ def run(setting: Setting) -> Finding:
     mean, low, high = zip(*points, strict=True)
     series = Series("cost of the head", range(1, heads * layers + 1), mean, low, high)
     title = "What removing one head costs"
-    axes = Axis("heads, the least important first"), Axis("points of accuracy")
+    axes = Axis("head, least important first"), Axis("points of accuracy")
     numbers = {
         "accuracy of the whole network": over_seeds(whole),
         "share of heads that cost less than 2 points": over_seeds(shares),
