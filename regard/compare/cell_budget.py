@@ -53,9 +53,8 @@ class Budget:
     def __str__(self) -> str:
         if self.unit == "default":
             return "the default number of epochs"
-        if self.unit == "minutes":
-            return f"{self.amount:g} minutes"
-        return f"{self.amount:,.0f} {self.unit}"
+        unit = self.unit[:-1] if self.amount == 1 else self.unit
+        return f"{self.amount:g} {unit}" if unit[:6] == "minute" else f"{self.amount:,.0f} {unit}"
 
 
 def parse_budget(text: str | None) -> Budget:

@@ -1,17 +1,20 @@
 """Reports of a comparison: terminal, Markdown, JSON and one HTML page with plots."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
 
 from regard.atomic_files import write_text
+from regard.compare.comparison_folder import ComparisonFolder
 from regard.compare.comparison_result import ComparisonResult
 from regard.number_format import format_bare_value
 from regard.show.charts import Axis, Bar, Series, interval_chart, line_chart
 from regard.show.curves import PER_UNIT
 from regard.show.report_page import (
     Block,
+    Code,
     Heading,
     Picture,
     Table,
@@ -62,7 +65,10 @@ def markdown_report(result: ComparisonResult) -> str:
     parts = [f"# Comparison: {result.task}", result.verdict]
     for heading, table in _tables(result):
         parts += [f"## {heading}", markdown_table(table)]
-    return "\n\n".join([*parts, METHOD, *_notes(result)]) + "\n"
+    parts += [METHOD, *_notes(result)]
+    if command := command_of(result):
+        parts += ["## Command", f"```sh\n{command}\n```"]
+    return "\n\n".join(parts) + "\n"
 
 
 def html_report(result: ComparisonResult) -> str:
@@ -73,7 +79,35 @@ def html_report(result: ComparisonResult) -> str:
         if heading.startswith("Quality"):
             blocks.append(Picture(length_chart(result)))
     blocks += [Heading("How it was tested"), Text(METHOD), *map(Text, _notes(result))]
+    if command := command_of(result):
+        blocks += [Heading("Command"), Code(command)]
     return report_page(f"Comparison: {result.task}", blocks)
+
+
+def command_of(result: ComparisonResult) -> str | None:
+    """The command that repeats a comparison; None without its folder."""
+    folder = None if result.folder is None else ComparisonFolder(result.folder)
+    if folder is None or not folder.plan.exists():
+        return None
+    plan = folder.read(folder.plan)
+    words = ["regard", "compare", plan["task"]]
+    for name, values in plan["vary"].items():
+        words += ["--vary", f"{name}={','.join(map(_option_text, values))}"]
+    words += ["--seeds", str(plan["seeds"])]
+    for name, value in {
+        "budget": plan["budget"],
+        "equal": plan["equal"],
+        "test": plan["test"],
+        **plan["options"],
+    }.items():
+        if value is not None:
+            given = value if isinstance(value, list) else [value]
+            words += [f"--{name.replace('_', '-')}", *map(_option_text, given)]
+    return shlex.join(words)
+
+
+def _option_text(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def metric_chart(result: ComparisonResult) -> str:
@@ -146,7 +180,7 @@ def _systems(result: ComparisonResult) -> Table:
             [
                 one.label,
                 value,
-                f"{low} – {high}",
+                f"{low} to {high}",
                 str(one.seeds),
                 f"{one.parameters:,}",
                 _number(one.items_per_second),
@@ -164,7 +198,7 @@ def _differences(result: ComparisonResult) -> Table:
         [
             f"{pair.first} − {pair.second}",
             format_bare_value(pair.difference.value, result.unit),
-            f"{format_bare_value(pair.difference.low, result.unit)} – "
+            f"{format_bare_value(pair.difference.low, result.unit)} to "
             f"{format_bare_value(pair.difference.high, result.unit)}",
             _p_value(pair.difference.p_value),
             _p_value(pair.corrected),

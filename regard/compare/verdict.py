@@ -57,7 +57,9 @@ def _caveats(result: "ComparisonResult") -> str:
     if min(one.seeds for one in result.systems) < 2:
         notes.append("With one seed, the variation between seeds is not measured.")
     if result.failed:
-        notes.append(f"{len(result.failed)} trainings failed and are left out.")
+        several = len(result.failed) > 1
+        what = "trainings failed and are" if several else "training failed and is"
+        notes.append(f"{len(result.failed)} {what} left out.")
     return "".join(f" {note}" for note in notes)
 
 

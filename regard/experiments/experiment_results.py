@@ -89,7 +89,7 @@ def verdict(finding: Finding) -> str:
 def numbers_table(numbers: Mapping[str, Measured]) -> Table:
     """The numbers of a finding with their intervals."""
     rows = [
-        [name, f"{m.mean:.4g}", f"{m.low:.4g} – {m.high:.4g}" if m.n > 1 else "–", str(m.n)]
+        [name, f"{m.mean:.4g}", f"{m.low:.4g} to {m.high:.4g}" if m.n > 1 else "–", str(m.n)]
         for name, m in numbers.items()
     ]
     return Table(["measured", "mean", "95 % interval", "seeds"], rows)

@@ -13,6 +13,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#1
 DASHES = ("", "7 4", "2 3", "10 3 2 3")
 WIDE, TALL, LEFT, TOP = 520.0, 240.0, 84.0, 60.0
 GRID = "#e3e6ec"
+LONGEST = 70
+"""Columns of the longest name of a line, a row or an axis."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,15 @@ def line_chart(title: str, series: Sequence[Series], x: Axis, y: Axis) -> str:
         top = TOP + 10 + 20 * number
         dash, colour = _style(number)
         parts.append(f'<path d="M{legend:g} {top - 4:g}h22" stroke="{colour}" {dash}/>')
-        parts.append(svg_text(legend + 28, top, name, size=12.0))
-    width = legend + 28 + 1.05 * label_width(names, 12) + 12
+        parts.append(svg_text(legend + 28, top, name, size=12.0, longest=LONGEST))
+    width = legend + 28 + 1.05 * label_width(names, 12, LONGEST) + 12
     height = max(TOP + TALL + 60, TOP + 30 + 20 * len(names))
     return svg_document(width, height, title, parts, _describe(series))
 
 
 def interval_chart(title: str, bars: Sequence[Bar], axis: str) -> str:
     """Values with their intervals, one row each; rows whose intervals are apart differ clearly."""
-    left = 28 + label_width(tuple(bar.name for bar in bars), 13)
+    left = 28 + label_width(tuple(bar.name for bar in bars), 13, LONGEST)
     bounds = [value for bar in bars for value in (bar.value, bar.low, bar.high)]
     across = _Scale(bounds, Axis(axis), left, left + WIDE)
     bottom = TOP + 30 * max(1, len(bars))
@@ -79,7 +81,8 @@ def interval_chart(title: str, bars: Sequence[Bar], axis: str) -> str:
         parts.append(middle)
     for number, bar in enumerate(bars):
         y = TOP + 30 * number + 12
-        parts.append(svg_text(left - 14, y + 4, bar.name, anchor="end", size=13.0))
+        name = svg_text(left - 14, y + 4, bar.name, anchor="end", size=13.0, longest=LONGEST)
+        parts.append(name)
         if not math.isfinite(bar.value):
             continue
         colour = COLOURS[0]
@@ -87,7 +90,9 @@ def interval_chart(title: str, bars: Sequence[Bar], axis: str) -> str:
             ends = f"M{across(bar.low):.1f} {y}H{across(bar.high):.1f}"
             parts.append(f'<path d="{ends}" stroke="{colour}" stroke-width="3"/>')
         parts.append(f'<circle cx="{across(bar.value):.1f}" cy="{y}" r="5" fill="{colour}"/>')
-    name = svg_text(left + WIDE / 2, bottom + 40, axis, anchor="middle", size=12.0, fill=QUIET)
+    name = svg_text(
+        left + WIDE / 2, bottom + 40, axis, anchor="middle", size=12.0, fill=QUIET, longest=LONGEST
+    )
     described = "; ".join(f"{bar.name}: {bar.value:.4g}" for bar in bars)
     return svg_document(left + WIDE + 30, bottom + 60, title, [*parts, name], described)
 
@@ -143,8 +148,10 @@ def _frame(across: _Scale, up: _Scale, bottom: Number) -> list[str]:
 def _axis_names(x: str, y: str) -> list[str]:
     middle, centre = TOP + TALL / 2, LEFT + WIDE / 2
     return [
-        svg_text(centre, TOP + TALL + 40, x, anchor="middle", size=12.0, fill=QUIET),
-        svg_text(20, middle, y, anchor="middle", size=12.0, fill=QUIET, turned=-90),
+        svg_text(
+            centre, TOP + TALL + 40, x, anchor="middle", size=12.0, fill=QUIET, longest=LONGEST
+        ),
+        svg_text(20, middle, y, anchor="middle", size=12.0, fill=QUIET, turned=-90, longest=40),
     ]
 
 

@@ -77,6 +77,7 @@ def svg_text(
     fill: str = INK,
     turned: Number = 0.0,
     weight: int = 400,
+    longest: int = MAX_LABEL,
 ) -> str:
     """A word at a position, truncated with an ellipsis if it is long."""
     options = f' text-anchor="{anchor}"' if anchor != "start" else ""
@@ -84,7 +85,7 @@ def svg_text(
     options += f' fill="{fill}"' if fill != INK else ""
     options += f' font-weight="{weight}"' if weight != 400 else ""
     options += f' transform="rotate({turned:g} {x:g} {y:g})"' if turned else ""
-    return f'<text x="{x:g}" y="{y:g}"{options}>{escape_text(word)}</text>'
+    return f'<text x="{x:g}" y="{y:g}"{options}>{escape_text(word, longest)}</text>'
 
 
 def escape_text(word: str, longest: int = MAX_LABEL) -> str:
@@ -92,9 +93,9 @@ def escape_text(word: str, longest: int = MAX_LABEL) -> str:
     return escape(truncate(word, longest))
 
 
-def label_width(words: tuple[str, ...], size: Number = 14) -> float:
+def label_width(words: tuple[str, ...], size: Number = 14, longest: int = MAX_LABEL) -> float:
     """Estimated width of the widest label, in pixels."""
-    widest = max((display_width(truncate(word, MAX_LABEL)) for word in words), default=1)
+    widest = max((display_width(truncate(word, longest)) for word in words), default=1)
     return float(COLUMN_WIDTH * size / 14 * widest)
 
 

@@ -60,7 +60,7 @@ def test_from_data_to_reports(tmp_path, data, capsys):
     assert lines[0].startswith("no --test: the data was split")
     assert any("4 trainings of 2 systems" in line and "of training" in line for line in lines)
     assert first.failed == {"pooling sum, seed 2": "no memory left"}
-    assert "1 trainings failed" in first.verdict
+    assert "1 training failed and is left out" in first.verdict
     assert {one.label: one.seeds for one in first.systems} == {"pooling sum": 1, "pooling mean": 2}
 
     again = InThisProcess()  # what failed is tried again, what is done is not
@@ -77,6 +77,15 @@ def test_from_data_to_reports(tmp_path, data, capsys):
     (tmp_path / "other" / "thesis.txt").touch()
     with pytest.raises(RegardError, match="already contains other files"):
         regard.compare("classify", **(arguments | {"out": tmp_path / "other"}))
+
+    command = (  # as a report says it, which repeats the comparison
+        f"regard compare classify --vary pooling=sum,mean --seeds 3 --budget steps=3 --width 8 "
+        f"--batch-tokens 200 --data {data}"
+    )
+    assert f"```sh\n{command}\n```" in (tmp_path / "c/report.md").read_text("utf-8")
+    assert command in (tmp_path / "c/report.html").read_text("utf-8")
+    assert main([*command.split()[1:], "--out", str(tmp_path / "c"), "--quiet"]) == 0
+    capsys.readouterr()
 
     row = result.table[0]
     assert set(row) >= {"system", "accuracy", "low", "high", "parameters", "peak_memory_mb"}

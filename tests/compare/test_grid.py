@@ -89,6 +89,12 @@ def test_budgets(text, options):
     assert parse_budget(text).options(TASKS["algorithm"], {}) == options
 
 
+def test_budgets_in_words():
+    words = {"epochs=1": "1 epoch", "steps=2000": "2,000 steps", "90s": "1.5 minutes"}
+    words |= {"1m": "1 minute", "tokens=1": "1 token"}
+    assert {text: str(parse_budget(text)) for text in words} == words
+
+
 @pytest.mark.parametrize("text", ["5", "5 parsecs", "epochs=0", "steps=-3", "0m", ""])
 def test_wrong_budgets(text):
     with pytest.raises(RegardError, match="expected a time such as 90s"):
