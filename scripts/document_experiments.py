@@ -20,7 +20,7 @@ from regard.show.report_page import Table, markdown_table
 PAGE = Path(__file__).parents[1] / "docs/experiments.md"
 SECTION = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- end results -->\n)", re.DOTALL)
 COMMAND = re.compile(r"`regard experiment ([\w-]+)(?: --size \w+)?`")
-SHOWN = 6
+SHOWN = 4
 """Numbers per experiment; all of them are in its result.json."""
 
 

@@ -119,6 +119,6 @@ EXPERIMENT = Experiment(
     claim="Most heads can be removed one by one at little cost.",
     source="Michel et al., 2019; Voita et al., 2019",
     row="A4",
-    minutes=2,
+    minutes=1,
     run=run,
 )

@@ -90,6 +90,6 @@ EXPERIMENT = Experiment(
     claim="An attention language model gains little from looking more than a few words back.",
     source="Daniluk et al., 2017",
     row="L3",
-    minutes=3,
+    minutes=2,
     run=run,
 )
