@@ -6,7 +6,8 @@ FOLDER holds wikiann-en/ and wikitext-2/. Each system first makes 20 and then 12
 difference of their processor time is that of 100 updates, from which the number of updates of its
 budget follows, so that other programs on the machine make no difference. Then every seed is a
 `regard train` of that many updates and a `regard evaluate` on dev or validation data that training
-never read. What is in --out already is not repeated. The table has one row per system: the mean and
+never read. What is in --out already is not repeated, so that `--limit 1`, repeated, measures in
+pieces. The table has one row per system: the mean and
 the standard deviation over seeds; the difference is paired by seed, with the 95 % interval of
 Student's t.
 """
@@ -62,14 +63,22 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=3.0, help="processor minutes of updates")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", choices=("wikiann", "wikitext"))
+    parser.add_argument("--limit", type=int, help="train at most this many runs in this call")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
     pairs = [pair for pair in PAIRS if chosen.only in (None, pair[0].name)]
     systems = [system for pair in pairs for system in pair]
-    for seed in range(1, chosen.seeds + 1):
-        for system in systems:
-            steps = _updates(system, chosen)
-            _measure(system, seed, steps, chosen)
+    missing = [
+        (seed, system)
+        for seed in range(1, chosen.seeds + 1)
+        for system in systems
+        if not _places(system, seed, chosen)[1].exists()
+    ]
+    for seed, system in missing[: chosen.limit]:
+        _measure(system, seed, _updates(system, chosen), chosen)
+    if chosen.limit is not None and len(missing) > chosen.limit:
+        print(len(missing) - chosen.limit, "runs are missing: repeat the command")
+        return
     print("| system | updates | parameters | processor minutes in all | metric | by seed |")
     print("| --- | ---: | ---: | ---: | --- | --- |")
     for system in systems:
@@ -95,8 +104,6 @@ def _updates(system: System, chosen: argparse.Namespace) -> int:
 
 def _measure(system: System, seed: int, steps: int, chosen: argparse.Namespace) -> None:
     run, result = _places(system, seed, chosen)
-    if result.exists():
-        return
     shutil.rmtree(run, ignore_errors=True)
     options = ["--steps", str(steps), "--seed", str(seed)]
     seconds = _regard("train", system.train, run, options, chosen)[1]

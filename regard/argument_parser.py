@@ -66,6 +66,11 @@ class Parser(argparse.ArgumentParser):
             if not unrecognized.strip():
                 raise RegardError(f"blank argument {unrecognized!r}. See {self.prog} --help")
             raise RegardError(self._unknown_argument(unrecognized.split()[0]))
+        missing = re.fullmatch(r"the following arguments are required: (.*)", message)
+        if missing and self.examples:
+            place = "" if missing[1].startswith("-") else ": expected before the options"
+            which = f"{missing[1]} missing{place}"
+            raise RegardError(f"{which}, as in `{self.examples[0]}`. See {self.prog} --help")
         problem = re.fullmatch(r"argument ([^:]+): (.*)", message, re.DOTALL)
         if problem is None:
             raise RegardError(f"{message}. See {self.prog} --help")

@@ -1,6 +1,7 @@
 """The command line: parse, call, print."""
 
 import argparse
+import os
 import signal
 import sys
 import warnings
@@ -52,11 +53,13 @@ EXAMPLES = (
 )
 SYNONYMS = {
     "app": "serve",
+    "continue": "train --resume",
     "eval": "evaluate",
     "infer": "predict",
     "list": "runs",
     "ls": "runs",
     "plot": "show",
+    "resume": "train --resume",
     "run": "predict",
     "test": "evaluate",
     "ui": "serve",
@@ -102,6 +105,8 @@ def _command(arguments: list[str]) -> int:
         check_utf8(argument, "argument")
         if "\0" in argument:
             raise RegardError(f"argument {argument!r}: NUL character: expected text")
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     if not arguments:
         make_parser([]).print_help()
         return 0
@@ -162,6 +167,8 @@ def _unknown_command(name: str) -> str:
                 f"unknown command {name!r}: `regard train {task}` trains such a model, `regard "
                 "predict RUN` uses it"
             )
+    if os.path.isdir(name):
+        return f"{name!r} is a folder: the command comes first, as in `regard predict {name}`"
     return unknown("command", name, COMMANDS)
 
 

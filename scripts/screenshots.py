@@ -70,7 +70,7 @@ SMALL_TRANSLATOR = {
     "evaluate_every": 300,
 }
 TRAINED_RUNS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("en-fr", "translation", {**SMALL_TRANSLATOR, "save_every": 100}),
+    ("en-fr", "translation", {**SMALL_TRANSLATOR, "keep_every": 150}),
     (
         "en-fr-transformer",
         "translation",

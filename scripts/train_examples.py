@@ -13,13 +13,20 @@ import argparse
 import json
 import shutil
 from pathlib import Path
+from random import Random
 
 from regard.cli import main
+from regard.corpora import make_corpus
 from regard.examples import FOLDER
+from regard.inference import load
+from regard.inference.explain.faithfulness import faithfulness
+from regard.inference.explain.faithfulness_reports import save_report
 from regard.number_format import format_value
+from regard.training.run_folder import RunFolder
 from regard.training.stored_runs.model_card import format_size
 from regard.training.stored_runs.run_packing import pack_run
 from regard.training.stored_runs.run_summary import summarize_run
+from regard.training.tensor_files import half_precision
 
 TRANSLATION = (
     "translation --tokenizer bpe --vocabulary 1200 --dropout 0.1 --batch-tokens 512 "
@@ -51,14 +58,24 @@ EXAMPLES = {
 }
 """The options of `regard train` for each example."""
 MAX_BYTES = 1_200_000
+CHECKPOINTS = {"copy": (20, 40, 60, 80, 100)}
+"""Updates whose weights come with an example, for the replay of the Training screen."""
+REPORTED = ("translation", "transformer")
+"""The examples whose faithfulness is measured, for the Trust screen."""
+REPORT_TEXTS = 100
 
 
 def train_example(name: str, work: Path) -> None:
     """Train one example, evaluate it as it is stored, and replace the one in the package."""
     run, packed = work / name, work / "packed" / name
-    run_command("train", *EXAMPLES[name].split(), "--seed", "1", "--out", str(run))
+    kept = ["--keep-every", str(CHECKPOINTS[name][0])] if name in CHECKPOINTS else []
+    run_command("train", *EXAMPLES[name].split(), "--seed", "1", *kept, "--out", str(run))
     shutil.rmtree(packed, ignore_errors=True)
     pack_run(run, packed, half=True)
+    for step in CHECKPOINTS.get(name, ()):
+        add_checkpoint(run, packed, step)
+    if name in REPORTED:
+        measure_faithfulness(packed)
     run_command("evaluate", str(packed))
     for lines in (packed / "evaluations").glob("*.jsonl"):
         lines.unlink()  # the sentences are part of the built-in corpora
@@ -67,6 +84,24 @@ def train_example(name: str, work: Path) -> None:
         raise SystemExit(f"{packed}: has {size:,} bytes: expected at most {MAX_BYTES:,}")
     shutil.rmtree(FOLDER / name, ignore_errors=True)
     shutil.copytree(packed, FOLDER / name)
+
+
+def add_checkpoint(run: Path, packed: Path, step: int) -> None:
+    """Add the weights after so many updates, in half precision."""
+    name = f"step-{step}.safetensors"
+    folder = RunFolder(packed).checkpoints
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(half_precision(RunFolder(run).checkpoints / name))
+
+
+def measure_faithfulness(packed: Path) -> None:
+    """Save a report on a sample of the built-in test texts."""
+    run = load(packed)
+    assert run.spec.corpus is not None
+    assert run.spec.example_text is not None
+    texts = [run.spec.example_text(example) for example in make_corpus(run.spec.corpus, 2_000).test]
+    report = faithfulness(run, Random(0).sample(texts, REPORT_TEXTS))
+    save_report(run.folder, "built-in", report, limit=REPORT_TEXTS, seed=0)
 
 
 def run_command(*arguments: str) -> None:

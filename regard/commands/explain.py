@@ -10,7 +10,12 @@ from random import Random
 from typing import Any
 
 from regard.commands.line_io import open_lines
-from regard.commands.run_options import add_column_options, add_quiet, given_columns
+from regard.commands.run_options import (
+    add_column_options,
+    add_quiet,
+    given_columns,
+    one_text,
+)
 from regard.devices import add_device
 from regard.errors import OptionError, RegardError
 from regard.options import positive, random_seed
@@ -30,6 +35,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         ),
     )
     explain.add_argument("folder", type=Path, help="the run folder")
+    explain.add_argument("texts", nargs="*", metavar="text", help="the text, in quotation marks")
     explain.add_argument(
         "--text", help="the text to explain; with --data, the column with the texts"
     )
@@ -66,12 +72,16 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
     add_quiet(explain)
     if arguments is None or "explain" in arguments:
         add_column_options(explain, arguments, skip=("text",))
+    explain.rest = "texts"
     explain.set_defaults(run=_explain, parser=explain)
 
 
 def _explain(chosen: argparse.Namespace) -> int:
     from regard.commands.run_options import load_run
 
+    if chosen.texts and chosen.data:
+        raise OptionError("data", "cannot be combined with a text on the command line")
+    chosen.text = one_text(chosen)
     if chosen.faithfulness != bool(chosen.data):
         raise RegardError("--faithfulness and --data: expected both, or neither")
     for other in ("input", "words"):
@@ -83,7 +93,7 @@ def _explain(chosen: argparse.Namespace) -> int:
     if chosen.words:
         return _words(run, chosen)
     if chosen.text is None and chosen.input is None:
-        raise RegardError("nothing to explain: give --text, --input FILE, --words or --data FILE")
+        raise RegardError("nothing to explain: give a text, --input FILE, --words or --data FILE")
     return _texts(run, chosen)
 
 

@@ -1,6 +1,7 @@
 """`regard predict`: a trained run on lines of text."""
 
 import argparse
+import os
 import re
 import sys
 from collections import Counter
@@ -119,6 +120,11 @@ def _predict(chosen: argparse.Namespace) -> int:
     if chosen.column is not None:
         raise OptionError("column", "needs --jobs or --on")
     refuse_overwriting(chosen.output, chosen.input, chosen.prefix)
+    for text in _given_texts(chosen):
+        if os.path.isfile(text):
+            chosen.display.line(
+                f"note: {text} is read as a text; --input {text} reads the lines of that file"
+            )
     run = load_run(chosen.folder, chosen.device)
     options = given_options(run, chosen, "predict_options")
     _check_constraints(run, chosen)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.argument_parser import Parser
-from regard.errors import RegardError
+from regard.errors import OptionError, RegardError
 from regard.examples import example_path
 from regard.options import COLUMN_OPTIONS, add_options
 from regard.verified_files import MEBIBYTE, read_json
@@ -132,3 +132,16 @@ def _check_other_tasks(option: str, names: Sequence[str], attribute: str) -> Non
         if field_name in known + column_options(spec) * (attribute == "evaluate_options"):
             tasks = " or ".join(dict.fromkeys(names))
             raise RegardError(f"{option} does not apply to {tasks} runs")
+
+
+def one_text(chosen: argparse.Namespace) -> str | None:
+    """The text of a command that takes one, as an argument or with `--text`."""
+    given: str | None = chosen.text
+    if not chosen.texts:
+        return given
+    if given is not None:
+        raise OptionError("text", "cannot be combined with a text on the command line")
+    if len(chosen.texts) > 1:
+        words = " ".join(chosen.texts)
+        raise RegardError(f'expected one text, in quotation marks, such as "{words}"')
+    return str(chosen.texts[0])

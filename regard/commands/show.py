@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.commands.line_io import encodable, number, refuse_overwriting
+from regard.commands.run_options import one_text
 from regard.devices import add_device
 from regard.errors import OptionError, RegardError, unknown
 from regard.examples import example_path
@@ -31,7 +32,8 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         ),
     )
     show.add_argument("source", type=Path, help="a run folder, or a trace file")
-    show.add_argument("--text", help="the text; required with a run folder")
+    show.add_argument("texts", nargs="*", metavar="text", help="the text, in quotation marks")
+    show.add_argument("--text", help="the same as text; a run folder needs one")
     show.add_argument("--target", help="a translation to force, instead of the model's own")
     show.add_argument(
         "--to",
@@ -78,6 +80,7 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
         "fit (default: 10)",
     )
     add_device(show)
+    show.rest = "texts"
     show.set_defaults(run=_show, parser=show)
 
 
@@ -88,6 +91,7 @@ def _show(chosen: argparse.Namespace) -> int:
     if chosen.aggregate not in AGGREGATES:
         raise RegardError(unknown("aggregate", chosen.aggregate, AGGREGATES))
     refuse_overwriting(None if kind == "terminal" else chosen.to, chosen.source)
+    chosen.text = one_text(chosen)
     trace = _trace(chosen)
     which = {"name": chosen.look, "layer": chosen.layer, "head": chosen.head}
     if kind == "terminal":
@@ -159,7 +163,7 @@ def _trace(chosen: argparse.Namespace) -> Any:
 
     RunFolder(chosen.source).config()  # a folder that is not a run needs another message
     if chosen.text is None:
-        raise RegardError(f"{chosen.source}: a run needs a text: give --text")
+        raise RegardError(f"{chosen.source}: a run needs a text: give one, in quotation marks")
     if not chosen.text.strip():
         raise OptionError("text", "the text is empty: expected at least one word")
     run = load_run(chosen.source, chosen.device)

@@ -6,7 +6,14 @@ import numpy as np
 
 from regard.show.colours import rgb, text_colour
 from regard.show.select import no_attention, row_sums, select_look
-from regard.show.text_width import align_left, align_right, display_width, printable, truncate
+from regard.show.text_width import (
+    align_left,
+    align_right,
+    display_width,
+    printable,
+    truncate,
+    wrap,
+)
 from regard.trace import Trace
 from regard.trace.look import Look
 
@@ -15,8 +22,8 @@ LABEL_WIDTH = 16
 """Width of row labels, in columns."""
 CELL_WIDTH, KEY_WIDTH = 5, 10
 """Width of a cell: that of its number and shade, and the largest."""
-MAX_BLOCKS = 4
-"""Blocks of rows into which the keys of a matrix are folded."""
+MAX_BLOCKS, MAX_TEXT_LINES = 4, 6
+"""Blocks of rows into which the keys of a matrix are folded; lines of a text above it."""
 
 
 def shaded_matrix(look: Look, width: int = 100, colour: bool = False) -> str:
@@ -109,13 +116,12 @@ def report(
     head: int | None = None,
 ) -> str:
     """A whole trace: the texts, the output, and one look of each name."""
-    lines = [
-        f"{truncate(side, 12)}: {truncate(part.text, width - 14)}"
-        for side, part in trace.sides.items()
-        if part.text.strip()  # queries of pooling, steps and slots of a memory have no text
-    ]
+    lines = []
+    for side, part in trace.sides.items():
+        if part.text.strip():  # queries of pooling, steps and slots of a memory have no text
+            lines += _named_text(truncate(side, 12), part.text, width)
     if trace.output and all(trace.output != side.text for side in trace.sides.values()):
-        lines.append(f"output: {truncate(trace.output, width - 14)}")
+        lines += _named_text("output", trace.output, width)
     names = dict.fromkeys(look.name for look in trace.looks)
     for look_name in [name] if name is not None else names:
         look, note = select_look(trace, look_name, layer, head)
@@ -129,6 +135,13 @@ def report(
         message = no_attention(trace)
         lines += ["", f"{message[0].upper()}{message[1:]}."]
     return "\n".join(lines)
+
+
+def _named_text(name: str, text: str, width: int) -> list[str]:
+    """A text after its name, in lines of the terminal; a long one ends in an ellipsis."""
+    room = max(width - len(name) - 2, 20)
+    first, *others = wrap(truncate(text, MAX_TEXT_LINES * room), room)
+    return [f"{name}: {first}", *(" " * (len(name) + 2) + line for line in others)]
 
 
 def _level(weight: float) -> int:

@@ -108,12 +108,40 @@ def fit_table(rows: Sequence[Sequence[str]], width: int, *, right: bool = True) 
 
 
 def _blocks(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
-    """The columns of each block, as start and end: as many as fit, and evenly filled."""
-    count = max(1, -(-sum(wide + COLUMN_GAP for wide in widths) // max(1, room)))
-    while True:
-        share = -(-len(widths) // count)
-        blocks = [(i, min(i + share, len(widths))) for i in range(0, len(widths), max(1, share))]
-        fits = all(sum(wide + COLUMN_GAP for wide in widths[i:j]) <= room for i, j in blocks)
-        if fits or share <= 1:
-            return blocks or [(0, 0)]
-        count += 1
+    """The columns of each block, as start and end: as few blocks as fit, and evenly filled."""
+    fewest = _filled(widths, room)
+    if len(fewest) == 1:
+        return fewest
+    narrower = (_filled(widths, share) for share in range(1, room))
+    return next((blocks for blocks in narrower if len(blocks) == len(fewest)), fewest)
+
+
+def _filled(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Blocks of as many columns as fit into `room`, but of at least one."""
+    blocks, start, used = [], 0, 0
+    for end, wide in enumerate(widths):
+        if end > start and used + wide + COLUMN_GAP > room:
+            blocks.append((start, end))
+            start, used = end, 0
+        used += wide + COLUMN_GAP
+    return [*blocks, (start, len(widths))]
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """The printable text in lines of at most `width` columns, broken at blanks where it can be.
+
+    >>> wrap("the little cat", 10)
+    ['the little', 'cat']
+    """
+    lines = [""]
+    for word in printable(text).split(" "):
+        joined = f"{lines[-1]} {word}".lstrip()
+        if display_width(joined) <= width:
+            lines[-1] = joined
+            continue
+        lines.append("")
+        for character in word:  # usually in one line
+            if display_width(lines[-1] + character) > width:
+                lines.append("")
+            lines[-1] += character
+    return [line for line in lines if line] or [""]

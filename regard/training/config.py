@@ -56,6 +56,9 @@ class TrainingConfig:
     better."""
     save_every: Annotated[int, between(1, 10**12)] = 500
     """Number of updates between saved states; each validation saves one too."""
+    keep_every: Annotated[int | None, between(1, 10**12)] = None
+    """Number of updates between checkpoints that stay in the run folder, so that the app can replay
+    how attention developed (default: none)."""
     bf16: bool | None = None
     """Multiply matrices in bfloat16: faster on processors with instructions for it (CPUs with AMX
     or AVX512-BF16, recent GPUs), slower elsewhere; weights stay in float32 (default: yes on CUDA

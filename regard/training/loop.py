@@ -339,6 +339,8 @@ class _Loop:
                     progress.loss, position.first_loss, END_FACTOR
                 ):
                     raise divergence_error(position, progress.loss, self.config)
+            if self.processes.first and self._stays(position.step):
+                self._write_checkpoint(f"step-{position.step}.safetensors")
             # A state whose loss is too large may be the beginning of a divergence.
             periodic = position.step % self.config.save_every == 0 and not self.too_large
             if validation or periodic:
@@ -517,8 +519,15 @@ class _Loop:
         ranked = sorted(candidates.items(), key=lambda item: [-part for part in item[1]])
         kept = dict(ranked[: self.config.average])
         if name in kept:
-            write_tensors(self.folder.checkpoints / name, self.model.state_dict(), self.identity)
+            self._write_checkpoint(name)
         return replace(position, kept=kept)
+
+    def _write_checkpoint(self, name: str) -> None:
+        write_tensors(self.folder.checkpoints / name, self.model.state_dict(), self.identity)
+
+    def _stays(self, step: int) -> bool:
+        """Whether the weights after this update stay in the run folder (`--keep-every`)."""
+        return self.config.keep_every is not None and step % self.config.keep_every == 0
 
     def _average_checkpoints(self, position: Position) -> None:
         """Average the kept checkpoints; the average becomes the result if it is better."""
@@ -593,7 +602,9 @@ class _Loop:
 
     def _remove_checkpoints_except(self, needed: set[str]) -> None:
         for path in self.folder.checkpoints.glob("step-*.safetensors"):
-            if path.name not in needed:
+            step = path.stem.removeprefix("step-")
+            stays = step.isdecimal() and self._stays(int(step))
+            if path.name not in needed and not stays:
                 path.unlink(missing_ok=True)
 
     def _log(

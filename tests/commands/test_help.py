@@ -39,6 +39,12 @@ def test_no_command_at_all_shows_the_help(capsys):
     assert all(f"\n    {name}" in shown for name in COMMANDS)
 
 
+def test_help_is_a_command_too(capsys):
+    with pytest.raises(SystemExit):
+        main(["help", "steps"])
+    assert capsys.readouterr().out.startswith("usage: regard steps")
+
+
 def test_common_options_come_first_and_usage_is_short():
     train = next(parser for parser in PARSERS if parser.prog == "regard train translation")
     shown = train.format_help()
@@ -65,6 +71,14 @@ def test_common_options_come_first_and_usage_is_short():
         (["serve", "--port", "x"], "--port: expected a port from 0 to 65535, got 'x'"),
         (["predict", "x", "--force", "2"], "--force: expected pins such as"),
         (["predict", "x", "one", "--text", "two"], "--text: cannot be combined with texts on"),
+        (["show", "x", "one", "--text", "two"], "--text: cannot be combined with a text on"),
+        (["show", "x", "a", "cat"], 'expected one text, in quotation marks, such as "a cat"'),
+        (["explain", "x", "a", "cat"], 'expected one text, in quotation marks, such as "a cat"'),
+        (["evaluate", "--data", "x", "run"], "folders missing: expected before the options, as"),
+        (["score", "x"], "--data missing, as in `regard score"),
+        (["resume"], "unknown command 'resume': did you mean 'train --resume'?"),
+        (["tests", "predict"], "unknown command 'tests'"),
+        ([".", "predict"], "'.' is a folder: the command comes first, as in `regard predict .`"),
         (["steps", "bird"], "unexpected argument 'bird'. See regard steps --help"),
     ],
 )

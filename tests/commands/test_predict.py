@@ -38,6 +38,26 @@ def test_texts_on_the_command_line(folder, tmp_path, capfdbinary):
     assert output(capfdbinary, folder, "--text", "ein haus") == expected.splitlines(True)[0]
 
 
+def test_a_file_name_in_place_of_a_text_gets_a_note(folder, tmp_path, monkeypatch, capfdbinary):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts.txt").write_text("ein haus\n")
+    assert main(["predict", folder, "texts.txt"]) == 0
+    note = capfdbinary.readouterr().err.decode()
+    assert "note: texts.txt is read as a text; --input texts.txt reads the lines" in note
+
+
+def test_a_text_needs_no_option(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for command in ("show", "explain"):
+        shown = []
+        for words in (["ein haus"], ["--text", "ein haus"]):
+            assert main([command, folder, *words]) == 0
+            shown.append(capsys.readouterr().out)
+        assert shown[0] == shown[1] != ""
+    assert main(["show", folder, "--to", "look.svg", "ein haus"]) == 0
+    assert (tmp_path / "look.svg").read_text().startswith("<svg")
+
+
 def test_nbest_has_a_line_per_candidate(folder, capfdbinary):
     shown = output(capfdbinary, folder, "ein haus", "", "das", "--beam", "4", "--nbest", "3")
     rows = [line.split("\t") for line in shown.splitlines()]

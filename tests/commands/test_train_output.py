@@ -97,7 +97,7 @@ def test_resume_needs_no_other_options_and_takes_a_larger_budget(run, capsys):
         (["--minutes", "3", "classify"], "--minutes: expected a task before"),
         (["classify", "--resume", "nowhere", "--out", "x"], "--resume: cannot be combined"),
         (["classify", "--resume", "nowhere"], "nowhere: no such run folder"),
-        ([], "the following arguments are required: task"),
+        ([], "task missing: expected before the options, as in `regard train"),
     ],
 )
 def test_mistakes_of_resume(words, message, tmp_path, monkeypatch, capsys):

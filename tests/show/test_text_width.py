@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.show.text_width import display_width, fit_table
+from regard.show.text_width import display_width, fit_table, wrap
 
 ROWS = [
     ("run", "task", "data", "best", "written", "猫"),
@@ -28,3 +28,17 @@ def test_a_table_that_fits_is_one_block():
     assert len(wide) == len(ROWS)
     assert wide == fit_table(ROWS, max(map(display_width, wide)))
     assert len(fit_table(ROWS, max(map(display_width, wide)) - 1)) > len(ROWS)
+
+
+def test_a_folded_table_has_as_few_blocks_as_fit():
+    rows = [("name", *(f"{i}" * 8 for i in range(6)))]
+    for width, blocks in ((70, 1), (44, 2), (34, 2), (24, 3), (14, 6)):
+        assert len(fit_table(rows, width)) == 2 * blocks - 1
+
+
+@pytest.mark.parametrize("text", ["a little cat sleeps", "x" * 50, "猫" * 20 + " é", "a  b", ""])
+def test_wrapped_text_fits_and_has_every_letter(text):
+    lines = wrap(text, 11)
+    assert max(map(display_width, lines)) <= 11
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert wrap(text, 100) == [text]

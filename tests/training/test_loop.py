@@ -123,6 +123,21 @@ def test_long_gradients_are_clipped_and_their_length_is_logged(tmp_path):
     assert length == pytest.approx(1e-3, rel=1e-3)
 
 
+def test_checkpoints_that_stay_are_the_weights_after_their_updates(tmp_path):
+    options = {"steps": 9, "schedule": "constant", "average": 2, "learning_rate": 0.1}
+    seen, out = run(tmp_path, "kept", keep_every=4, **options)
+    plain, _ = run(tmp_path, "plain", **options)
+    stay = {f"step-{step}.safetensors" for step in (4, 8)}
+    assert stay <= {path.name for path in (out / "checkpoints").iterdir()}
+    for step in (4, 8):
+        short = options | {"steps": step, "average": 1, "evaluate_every": step}
+        run(tmp_path, f"short-{step}", **short)
+        expected = load_file(tmp_path / f"short-{step}/model.safetensors")
+        found = load_file(out / "checkpoints" / f"step-{step}.safetensors")
+        assert all(torch.equal(expected[name], found[name]) for name in expected)
+    assert [progress.loss for progress in seen] == [progress.loss for progress in plain]
+
+
 @pytest.mark.parametrize("learning_rate", [0.05, 0.5])
 def test_the_average_is_the_mean_of_the_best_checkpoints(tmp_path, learning_rate):
     said = []

@@ -252,7 +252,7 @@ export class DrawBarElement extends HTMLElement {
     });
     parts.number = make("output", {});
     parts.tabs = make("div", { className: "tabs", role: "group", "aria-label": "Drawing type" });
-    const wide = matchMedia("(min-width: 761px)");
+    const wide = matchMedia("(min-width: 1181px)");
     const options = make("details", { className: "rg-options", open: wide.matches },
       make("summary", { textContent: "Options" }),
       make("div", { className: "rg-fields" },

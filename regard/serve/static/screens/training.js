@@ -323,7 +323,7 @@ class TrainingScreen extends HTMLElement {
       this.#head.field.hidden = found.heads.length < 2;
       const view = await loadView(trace, found.looks, found.aggregate, state.specials === "hide", state.unit);
       if (turn !== this.#turn) return;
-      note.replaceChildren(...(places.length < 2 ? [make("p", { className: "hint", textContent: "This run has no earlier checkpoints. Train with --save-every to keep some." })] : []));
+      note.replaceChildren(...(places.length < 2 ? [make("p", { className: "hint", textContent: "This run has no earlier checkpoints. Train with --keep-every 100, for example, to keep those of every 100th update." })] : []));
       body.hidden = false;
       this.#view = view;
       this.#trace = trace;
