@@ -13,8 +13,8 @@ from regard.argument_parser import Parser
 from regard.commands.terminal.standard_streams import (
     describe_failure,
     discard_output,
+    prepare_streams,
     print_error,
-    require_streams,
 )
 from regard.errors import OptionError, RegardError, check_utf8, unknown
 
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        require_streams()
+        prepare_streams()
         code = _command(arguments)
         sys.stdout.flush()
         return code

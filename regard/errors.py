@@ -5,11 +5,15 @@ from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from difflib import get_close_matches
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def printable(text: str) -> str:
     """The text with escapes for control characters, which terminals obey; tabs and newlines stay.
+
+    Lone surrogates, which stand for bytes of file names that are not UTF-8, are escaped as well.
 
     >>> printable("a\\x1b[31mred")
     'a\\\\x1b[31mred'

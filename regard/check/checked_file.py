@@ -48,7 +48,8 @@ def check_file(path: Path, seconds: float = 60.0, *, memory: int | None = None) 
         memory: bytes that it may take; `MEMORY_SHARE` of the machine's by default.
     """
     if not path.is_file():
-        raise RegardError(f"{path}: no such file")
+        found = "is not a file" if path.exists() else "no such file"
+        raise RegardError(f"{path}: {found}: give a Python file")
     with tempfile.TemporaryDirectory(prefix="regard-check-") as folder:
         result = Path(folder) / "grade.json"
         # -P: a file torch.py in the working directory must not hide the package torch

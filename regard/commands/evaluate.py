@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.commands.line_io import encodable, refuse_overwriting
+from regard.commands.line_io import refuse_overwriting
 from regard.commands.run_options import (
     add_column_options,
     add_quiet,
@@ -95,7 +95,7 @@ def _evaluate(chosen: argparse.Namespace) -> int:
         print(json.dumps(records[0] if len(records) == 1 else records, ensure_ascii=False))
     else:
         lines = [*_table(evaluations), *_classes(evaluations)]
-        print(encodable(printable("\n".join(lines))))
+        print(printable("\n".join(lines)))
     if chosen.picture is not None:
         _draw_confusion(chosen, next(iter(evaluations.values())))
     for folder, (run, options) in zip(chosen.folders, loaded, strict=True):

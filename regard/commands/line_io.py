@@ -133,9 +133,3 @@ def paired_lines(
                 f"{short}: {count} lines, but {long} has more: expected the same number"
             )
         yield line, other
-
-
-def encodable(text: str) -> str:
-    """The text in the letters that standard output knows."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.commands.line_io import encodable, number, refuse_overwriting
+from regard.commands.line_io import number, refuse_overwriting
 from regard.commands.run_options import one_text
 from regard.devices import add_device
 from regard.errors import OptionError, RegardError, unknown
@@ -98,7 +98,7 @@ def _show(chosen: argparse.Namespace) -> int:
         from regard.show import report
 
         width = shutil.get_terminal_size((100, 24)).columns
-        print(encodable(report(trace, width, _coloured(), **which)))
+        print(report(trace, width, _coloured(), **which))
         return 0
     from regard.atomic_files import write_output
     from regard.show import draw, fit_page

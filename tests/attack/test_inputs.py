@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from regard.cli import main
 from regard.data import Summary, read_labelled, read_pairs
 from regard.data.readers import sources
 from regard.errors import RegardError
+from regard.examples import example_path
 
 ROWS = 30
 TABLES = {
@@ -225,6 +227,20 @@ def test_a_file_name_that_is_not_utf8_is_refused(tmp_path, capsys):
         assert told.count("\n") == 1
 
 
+def test_folders_may_have_names_that_are_not_utf8(tmp_path, capsys, monkeypatch):
+    """They are not named on the command line, but the current folder may be one."""
+    place = tmp_path / os.fsdecode(b"caf\xe9")
+    shutil.copytree(example_path(Path("example:sentiment")), place / os.fsdecode(b"r\xffn"))
+    monkeypatch.chdir(place)
+    assert main(["runs", ".", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["task"] == "classify"
+    assert main(["doctor", "--json"]) in (0, 1)
+    assert "free in" in capsys.readouterr().out
+    monkeypatch.chdir(os.fsdecode(b"r\xffn"))
+    assert main(["pack", ".", "--to", str(tmp_path / "packed")]) == 0
+    assert "# r\\udcffn" in (tmp_path / "packed" / "README.md").read_text("utf-8")
+
+
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"])
 def test_input_lines_end_where_lines_of_data_do(ending, tmp_path):
     from regard.commands.line_io import open_lines
@@ -249,6 +265,21 @@ def test_an_input_line_has_a_longest_length(tmp_path):
         pytest.raises(RegardError, match=r"long.txt:2: line of more than 1,048,576 bytes"),
     ):
         list(given)
+
+
+def test_a_line_that_never_ends_is_refused_at_once():
+    """What `regard predict RUN < /dev/zero` reads."""
+    from regard.data.readers.lines import BLOCK, LINE_LIMIT, raw_lines
+
+    class OneLine(BytesIO):
+        given = 0
+
+        def read1(self, size: int | None = -1) -> bytes:
+            self.given += BLOCK
+            assert self.given <= LINE_LIMIT + 2 * BLOCK
+            return bytes(BLOCK)
+
+    assert next(raw_lines(OneLine())) is None
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

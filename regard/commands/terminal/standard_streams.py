@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from io import TextIOWrapper
 from typing import Any
 
 from regard.errors import RegardError, printable
@@ -10,7 +11,7 @@ from regard.errors import RegardError, printable
 _CLOSED_OUTPUT = "standard output is closed: redirect it, for example with > /dev/null"
 
 
-def require_streams() -> None:
+def prepare_streams() -> None:
     """Open the null device in the place of closed standard streams; closed output is an error.
 
     Otherwise the first file that is opened would get the number of the closed stream, and
@@ -25,6 +26,8 @@ def require_streams() -> None:
         sys.stderr = open(_null_descriptor(os.O_WRONLY), "w", encoding="utf-8")  # noqa: SIM115
     if output_closed:
         raise RegardError(_CLOSED_OUTPUT)
+    if isinstance(sys.stdout, TextIOWrapper):  # not in a notebook
+        sys.stdout.reconfigure(errors="replace")  # letters that this terminal does not have
 
 
 def _null_descriptor(flags: int) -> int:

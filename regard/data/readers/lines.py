@@ -91,15 +91,16 @@ def raw_lines(stream: BufferedIOBase, limit: int = LINE_LIMIT) -> Iterator[bytes
         pending = b"" if parts[-1].endswith(b"\n") else parts.pop()
         for part in parts:
             raw = part.rstrip(b"\r\n")
-            yield None if skipping or len(raw) > limit else raw
+            if not skipping:
+                yield None if len(raw) > limit else raw
             skipping = False
         # One byte more than the limit may be that carriage return.
-        skipping = skipping or len(pending) > limit + 1
+        if not skipping and len(pending) > limit + 1:
+            skipping = True
+            yield None  # at once: this line may never end
         if skipping:
             pending = b"\r" if pending.endswith(b"\r") else b""
-    if skipping:
-        yield None
-    elif pending:
+    if pending and not skipping:
         raw = pending.rstrip(b"\r\n")
         yield None if len(raw) > limit else raw
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
-from regard.errors import RegardError
+from regard.errors import RegardError, printable
 from regard.number_format import format_count, format_duration
 from regard.tasks.registry import TASKS
 from regard.training.config import TrainingConfig
@@ -43,7 +43,7 @@ def model_card(run: RunSummary) -> str:
     summary = ""
     with suppress(RegardError):  # a task of a plug-in that is not installed here
         summary = f": {TASKS.row(run.task).summary}"
-    name = run.path.resolve().name
+    name = printable(run.path.resolve().name)
     table = "\n".join(f"| {key} | {value.replace('|', '·')} |" for key, value in rows)
     return (
         f"# {name}\n\nA model trained with [Regard](https://github.com/regard-attention/regard)"
