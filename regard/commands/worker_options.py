@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.commands.line_io import report_truncated
 from regard.errors import OptionError
-from regard.options import positive
+from regard.options import positive, whole_number
 
 if TYPE_CHECKING:
     from regard.data.readers.columns import Role
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 LINE_ERRORS = 4
 """Exit code where all files were processed, but some lines have errors."""
 SHOWN_ERRORS = 10
+MAX_THREADS = 1024
+"""More of them than a machine allows end a process without a word."""
 
 
 def add_many_files(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +38,10 @@ def add_many_files(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--ray-address", metavar="HOST:PORT", help="address of a Ray cluster")
     group.add_argument(
-        "--threads", type=positive, metavar="INT", help="threads of each worker (default: 1)"
+        "--threads",
+        type=whole_number(1, MAX_THREADS),
+        metavar="INT",
+        help="threads of each worker (default: 1)",
     )
     group.add_argument(
         "--format",

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -115,8 +116,10 @@ def main(folder: str, name: str) -> int:
         except (RegardError, ValueError, RuntimeError, MemoryError) as error:
             label = comparison.read(comparison.job(name))["label"]
             message = " ".join(str(error).split()) or type(error).__name__
-            print(message, file=sys.stderr)
-            comparison.write(comparison.record(name), failure(label, message))
+            with suppress(OSError, RegardError):  # on a full disk: whoever started this sees it
+                comparison.write(comparison.record(name), failure(label, message))
+            with suppress(OSError):
+                print(message, file=sys.stderr, flush=True)
             return 1
 
 

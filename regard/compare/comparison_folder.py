@@ -14,9 +14,11 @@ from typing import Any
 
 from regard.atomic_files import make_folder, open_to_append, refuse_used_folder, write_text
 from regard.errors import RegardError
-from regard.verified_files import read_json
+from regard.verified_files import file_digest, read_json
 
 FORMAT = "regard.comparison/1"
+_COUNTS = ("parameters", "updates", "examples")
+_NUMBERS = ("seconds", "processor_seconds", "items_per_second", "peak_memory")
 MAY_CHANGE = ("seeds",)
 """Parts of the plan that may differ when a comparison resumes: more seeds extend it."""
 
@@ -114,7 +116,31 @@ class ComparisonFolder:
         if not path.exists():
             return None
         record = self.read(path)
-        return record if record.get("format") == FORMAT else None
+        if record.get("format") != FORMAT:
+            return None
+        if not _is_record(record):
+            raise RegardError(
+                f"{path}: is damaged: restore it from a copy, or remove it to train this again"
+            )
+        return record
+
+    def is_intact(self, folder: Path) -> bool:
+        """Whether a folder holds what it held when `seal` was called."""
+        record = _seal(folder)
+        return record.exists() and folder.is_dir() and self.read(record) == _digests(folder)
+
+    def seal(self, folder: Path) -> None:
+        """Record the digests of the files in a folder, beside it."""
+        self.write(_seal(folder), _digests(folder))
+
+    def seal_or_verify(self, folder: Path) -> None:
+        """Record the digests of the files in a folder; an error if they are not as recorded."""
+        if not _seal(folder).exists():
+            self.seal(folder)
+        elif not self.is_intact(folder):
+            raise RegardError(
+                f"{folder}: is damaged: restore it from a copy, or remove it to make it again"
+            )
 
     def write(self, path: Path, value: Mapping[str, Any]) -> None:
         """A file of the comparison, written whole."""
@@ -134,6 +160,45 @@ class ComparisonFolder:
 def failure(label: str, error: str) -> dict[str, Any]:
     """The record of a training that failed."""
     return {"format": FORMAT, "label": label, "error": error}
+
+
+def _seal(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.digests.json")
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    files = (path for path in sorted(folder.rglob("*")) if not path.is_dir())
+    return {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
+
+
+def _is_record(record: Mapping[str, Any]) -> bool:
+    """Whether a record is one that a worker writes: of a failure, or with all its numbers."""
+    if not isinstance(record.get("label"), str):
+        return False
+    if "error" in record:
+        return isinstance(record["error"], str)
+    metric, buckets = record.get("metric"), record.get("by_length")
+    if not isinstance(metric, dict) or not isinstance(buckets, dict):
+        return False
+    if not all(isinstance(one, dict) and _is_number(one.get("value")) for one in buckets.values()):
+        return False
+    numbers = [metric.get(name) for name in ("value", "low", "high")]
+    numbers += [record.get(name) for name in _NUMBERS]
+    resampled, counts = record.get("resampled"), [record.get(name) for name in _COUNTS]
+    return (
+        all(isinstance(metric.get(name), str) for name in ("name", "unit"))
+        and isinstance(resampled, list)
+        and all(map(_is_number, [*numbers, *resampled]))
+        and all(map(_is_count, counts))
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or isinstance(value, float) or _is_count(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and 0 <= value < 2**63
 
 
 def _short(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from regard.atomic_files import write_output
 from regard.compare.significance import (
+    NORMAL_QUANTILE,
     Difference,
     Estimate,
     SystemValues,
@@ -186,6 +187,8 @@ def make_result(
         reason = next(iter(failed.values()), "nothing was trained")
         raise RegardError(f"all trainings failed: {reason}")
     first = next(iter(done.values()))[0]
+    if len({len(record["resampled"]) for trained in done.values() for record in trained}) > 1:
+        raise RegardError(f"{folder}: its trainings were tested on different sentences")
     metric, higher = first["metric"], bool(first["higher"])
     values = {label: system_values(trained) for label, trained in done.items()}
     systems = [_system_result(label, done[label], values[label]) for label in done]
@@ -224,12 +227,19 @@ def system_values(records: Sequence[Mapping[str, Any]]) -> SystemValues:
     if resampled.size == 0:
         resampled = values[:, None]
     measured = [record["metric"] for record in records]
-    halves = [(_number(m["high"]) - _number(m["low"])) / (2 * 1.96) for m in measured]
+    halves = [(_number(m["high"]) - _number(m["low"])) / (2 * NORMAL_QUANTILE) for m in measured]
     # a metric at an end of its scale does not vary in resamples, but its interval says how sure
     ends = (0.0, LARGEST.get(str(measured[0]["unit"]), nan))
     exact = [half for half, value in zip(halves, values, strict=True) if value in ends]
     least = fmean(exact) if len(exact) == len(values) and np.isfinite(exact).all() else 0.0
-    return SystemValues(values, resampled, least)
+    return SystemValues(
+        values,
+        resampled,
+        least,
+        sentences=float(records[0].get("examples") or inf),
+        ends=(0.0, ends[1]) if isfinite(ends[1]) else (-inf, inf),
+        own_interval=(_number(measured[0]["low"]), _number(measured[0]["high"])),
+    )
 
 
 def _system_result(

@@ -8,6 +8,7 @@ from typing import Any
 from regard.compare.comparison_folder import ComparisonFolder
 from regard.data import Summary, resolve
 from regard.data.split import split_by_hash, split_key, split_running_text, write_split
+from regard.errors import RegardError
 from regard.options import make
 from regard.tasks.registry import TaskSpec
 
@@ -48,7 +49,14 @@ def hold_out_test(
         counts = write_split(folder.data, assigned, "jsonl")
         held_out = ", ".join(f"{count:,} in {path.stem}" for path, count in counts.items())
         log(f"no --test: the data was split ({held_out})")
+    folder.seal_or_verify(folder.data)
     files = {path.stem: [str(path)] for path in sorted(folder.data.iterdir())}
+    for split in ("train", "valid", "test"):
+        if split not in files:
+            raise RegardError(
+                f"too few examples: none is left for {split}: expected more of them, or files "
+                "for --valid and --test"
+            )
     known = {field.name for field in fields(spec.data)}
     if given.get("condition") is not None and "condition" in known:
         given["condition"] = "label"

@@ -1,5 +1,6 @@
 """Systems before they are trained: their number of parameters, and how long an update takes."""
 
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import torch
 
-from regard.atomic_files import open_to_append
+from regard.atomic_files import make_folder
 from regard.compare.comparison_folder import ComparisonFolder
 from regard.compare.grid import System
 from regard.tasks.registry import TaskSpec
@@ -28,11 +29,11 @@ def load_task(
     """The task of a system; its data is prepared once for all systems with the same options."""
     data, model, _ = make_configs(spec, options)
     place: Path = folder.prepared / json_digest(repr(data))[:12]
-    done = place / "done"
-    if not done.exists():
-        place.mkdir(parents=True, exist_ok=True)
+    if not folder.is_intact(place):
+        shutil.rmtree(place, ignore_errors=True)
+        make_folder(place)
         spec.prepare(data, place, 1)
-        open_to_append(done).close()
+        folder.seal(place)
     task = spec.load(data, model, place)
     return with_corpora(task, place) if corpora and spec.generated is None else task
 

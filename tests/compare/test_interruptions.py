@@ -12,7 +12,7 @@ import pytest
 
 import regard
 from regard.cli import main
-from regard.compare import comparison, local_jobs
+from regard.compare import cell_worker, comparison, local_jobs
 from regard.compare.cell_budget import parse_budget
 from regard.compare.cell_worker import run_cell
 from regard.compare.comparison_folder import ComparisonFolder
@@ -66,6 +66,23 @@ def test_a_full_disk_is_one_line_and_finished_trainings_are_kept(
     found = regard.compare("classify", **arguments, run_cells=train_here(second))
     assert len(second) == 2 - len(kept)
     assert [one.seeds for one in found.systems] == [1, 1]
+
+
+def test_a_worker_without_space_for_its_record_says_so_in_one_line(
+    data, tmp_path, monkeypatch, capsys
+):
+    folder = ComparisonFolder(tmp_path)
+    folder.write(folder.job("one"), {"label": "one", "task": "classify"})
+
+    def full(*given):
+        raise RegardError("model.safetensors: cannot be written (No space left on device)")
+
+    monkeypatch.setattr(cell_worker, "run_cell", full)
+    monkeypatch.setattr(ComparisonFolder, "write", full)
+    assert cell_worker.main(str(tmp_path), "one") == 1
+    folder.log("one").write_text(capsys.readouterr().err)
+    reason = local_jobs._reason(folder, "one", 1)
+    assert reason.endswith(": model.safetensors: cannot be written (No space left on device)")
 
 
 def test_ctrl_c_is_one_line_that_says_how_to_resume(data, tmp_path, monkeypatch, capsys):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from regard.compare.comparison_result import system_values
 from regard.compare.significance import SystemValues, estimate, holm, paired_difference
 
 
@@ -78,6 +79,51 @@ def simulate(trials, *, seed_noise, shift=0.0, seeds=4, size=150, rng_seed=0):
             for s in (shift, 0.0)
         ]
         yield paired_difference(*systems)
+
+
+def records(right, counts):
+    """What workers write of a classifier, from which sentences it gets right with each seed."""
+    examples = len(counts[0])
+    for row in right:
+        low, high = stats.binomtest(int(row.sum()), examples).proportion_ci()
+        measured = {"value": row.mean(), "low": low, "high": high, "unit": "share"}
+        resampled = list(row @ counts.T / examples)
+        yield {"metric": measured, "resampled": resampled, "examples": examples}
+
+
+@pytest.mark.parametrize(("size", "rate"), [(10, 0.5), (20, 0.9)])
+def test_few_sentences_prove_little(size, rate):
+    """One seed: two equal systems differ, and intervals miss, in about one case of twenty."""
+    rng, trials = np.random.default_rng(4), 300
+    found = missed = 0
+    for _ in range(trials):
+        skill = rng.normal(stats.norm.ppf(rate) * np.sqrt(2), 1, size)
+        counts = rng.multinomial(size, np.full(size, 1 / size), size=100).astype(float)
+        right = skill + rng.normal(0, 1, size=(2, 1, size)) > 0
+        first, second = (system_values(list(records(one * 1.0, counts))) for one in right)
+        found += paired_difference(first, second).p_value < 0.05
+        interval = estimate(first)
+        missed += not interval.low <= rate <= interval.high
+    assert found <= 0.08 * trials
+    assert missed <= 0.08 * trials
+
+
+def test_a_system_without_an_error_is_not_perfect_for_sure():
+    counts = np.random.default_rng(5).multinomial(6, np.full(6, 1 / 6), size=500).astype(float)
+    perfect, third = np.ones((1, 6)), np.array([[1, 1, 0, 0, 0, 0.0]])
+    first, second = (system_values(list(records(right, counts))) for right in (perfect, third))
+    exact = stats.binomtest(6, 6).proportion_ci()
+    assert (estimate(first).low, estimate(first).high) == pytest.approx((exact.low, 1))
+    assert paired_difference(first, second).p_value > 0.02  # an exact McNemar test says 0.125
+    equal = paired_difference(first, first)
+    assert (equal.value, equal.p_value) == (0, pytest.approx(1))
+    assert equal.high > 0.2
+    same = system_values(list(records(third, counts)))
+    alike = paired_difference(same, same)  # no sentence of six, but perhaps the seventh
+    assert alike.low < -0.2 < 0.2 < alike.high
+    assert alike.detectable > 0.3
+    two = [*records(np.ones((2, 6)), counts)]
+    assert estimate(system_values(two)).high == 1
 
 
 @pytest.mark.parametrize("seed_noise", [0.0, 0.15])
