@@ -386,7 +386,7 @@ def clean_prompt(text: Any) -> Any:
 
 def without_surrogates(text: str) -> str:
     """The text without lone surrogates, which no file can hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _check_array(text: Any) -> Any:
@@ -400,4 +400,7 @@ def _are_texts(data: Any) -> bool:
 
 
 def _as_one_line(prediction: Prediction) -> Prediction:
-    return replace(prediction, output=" ".join(prediction.output.splitlines()))
+    lines = prediction.output.splitlines()
+    return (
+        prediction if lines == [prediction.output] else replace(prediction, output=" ".join(lines))
+    )

@@ -111,6 +111,12 @@ class Pooling(nn.Module):
             return _largest(states, weights > 0)
         return PoolingOutput(output.flatten(-2), weights)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the sum or mean, with weights that nobody changes."""
+        usual = normalizers.none if self.kind == "sum" else normalizers.softmax
+        return self.kind in ("sum", "mean") and self.normalize is usual
+
     def _query(self, states: Tensor, mask: Mask | Tensor | None) -> Tensor:
         if self.kind == "fixed":
             return self.queries.expand(*states.shape[:-2], *self.queries.shape)

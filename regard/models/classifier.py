@@ -12,7 +12,7 @@ from regard.attention import masks
 from regard.attention.scores import Score
 from regard.layers import Experts, NaiveBayes, NGramEvidence, Pooling
 from regard.layers.dropout import Dropout
-from regard.models.embedding import input_layer
+from regard.models.embedding import Embedding, input_layer
 from regard.models.encoders import SelfAttentionEncoder, make_encoder, position_encoding
 from regard.models.layer_options import LayerOptions
 from regard.models.model_configs import ClassifierConfig
@@ -20,7 +20,7 @@ from regard.models.model_options import (
     part_class,
 )
 from regard.models.model_tables import ENCODERS
-from regard.models.output import Output, sum_losses
+from regard.models.output import Output, Weights, sum_losses
 
 
 class Classifier(nn.Module):
@@ -52,15 +52,18 @@ class Classifier(nn.Module):
         """
         super().__init__()
         options = _layer_options(config, score)
+        bags = _reads_bags(config) and features is None
         self.inputs = input_layer(
             words,
             features,
             config.width,
             size=config.word_size,
             positions=position_encoding(part_class(ENCODERS, config.encoder)),
-            dropout=config.dropout,
+            dropout=0.0 if bags else config.dropout,
             max_length=config.max_length,
         )
+        if isinstance(self.inputs, Embedding):
+            self.inputs.lazy = bags
         self.encoder = make_encoder(config.encoder, options)
         own = config.pooling == "self"
         self.attention = (
@@ -94,25 +97,57 @@ class Classifier(nn.Module):
         votes: bool = True,
     ) -> Output:
         """Logits [b, classes], with the votes of n-grams or without."""
+        if not need_weights and self._can_pool_at_once():
+            assert isinstance(self.inputs, Embedding)
+            pooled = self.inputs.bag(words, lengths, self.pooling.kind)
+            return self._decide(pooled, {}, None, words, lengths, votes=votes)
         context = self.encoder(self.inputs(words), lengths, need_weights=need_weights)
         states, weights, balance = context.states, dict(context.weights), context.balance
         if self.attention is not None:
             attended = self.attention(states, lengths, need_weights=need_weights)
             states = attended.states
             weights |= attended.weights
-        pooled = self.pooling(states, masks.lengths(lengths))
+        pooling = self.pooling(states, masks.lengths(lengths))
         if need_weights:
-            weights["pooling"] = pooled.weights[:, :, None]
-        logits = self.decision(self.dropout(pooled.output))
+            weights["pooling"] = pooling.weights[:, :, None]
+        return self._decide(pooling.output, weights, balance, words, lengths, votes=votes)
+
+    def _can_pool_at_once(self) -> bool:
+        """Whether texts are bags of words, and nobody watches or changes what happens in between.
+
+        Its plain twin is the way over `encoder` and `pooling`.
+        """
+        parts = (self.inputs, self.encoder, self.pooling)
+        hooked = any(part._forward_hooks or part._forward_pre_hooks for part in parts)
+        lazy = isinstance(self.inputs, Embedding) and self.inputs.lazy
+        return lazy and not hooked and self.pooling.is_plain
+
+    def _decide(
+        self,
+        pooled: Float[Tensor, "b p"],
+        weights: Weights,
+        balance: Tensor | None,
+        words: Tensor,
+        lengths: Int[Tensor, "b"],
+        *,
+        votes: bool,
+    ) -> Output:
+        """The output for pooled vectors; `weights` are those so far, none if not requested."""
+        logits = self.decision(self.dropout(pooled))
         if isinstance(self.decision, Experts):
             logits, shares, decision_balance = logits
             balance = sum_losses([balance, decision_balance])
-            if need_weights:
+            if weights:
                 weights["experts"] = shares[:, None, None]
         if votes and self.naive_bayes is not None:
             voted = self.naive_bayes(words, lengths)
             logits = logits * self.naive_bayes.network_weight + voted
         return Output(logits, weights, balance)
+
+
+def _reads_bags(config: ClassifierConfig) -> bool:
+    """Whether a text is the sum or mean of the vectors of its words."""
+    return config.encoder == "none" and config.pooling in ("sum", "mean")
 
 
 def _layer_options(config: ClassifierConfig, score: Score | None) -> LayerOptions:

@@ -74,6 +74,28 @@ class Embedding(nn.Module):
         self.places = PositionEncoding(positions, width, max_length)
         self.scale = self.size**0.5
         self.dropout = Dropout(dropout)
+        self.lazy = False
+        """Whether an update of the optimizer changes only the rows of words in its batch."""
+        self.sparse = False
+        """Whether the gradient of `bag` has only those rows; training sets it where it can."""
+
+    def bag(
+        self, ids: Int[Tensor, "b t"], lengths: Int[Tensor, "b"], kind: str
+    ) -> Float[Tensor, "b w"]:
+        """The sum or mean of the vectors of each text, without a vector per word and position.
+
+        The same as `forward` without positions and dropout, then pooling; an empty text has zeros.
+        """
+        real = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
+        pooled: Tensor = nn.functional.embedding_bag(
+            ids[real], self.words.weight, lengths.cumsum(0) - lengths, mode=kind, sparse=self.sparse
+        )
+        pooled = pooled * self.scale
+        if self.project is None:
+            return pooled
+        count = lengths if kind == "sum" else (lengths > 0)
+        shift = self.project.bias * count[:, None].to(pooled.dtype)
+        return nn.functional.linear(pooled, self.project.weight) + shift
 
     def forward(self, ids: Int[Tensor, "b t"], offset: int = 0) -> Float[Tensor, "b t w"]:
         """Vectors of the words; `offset` is the position of the first."""

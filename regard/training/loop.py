@@ -52,9 +52,11 @@ from regard.training.divergence import (
 from regard.training.loss_module import (
     evaluation_mode,
     gradient_computation,
+    lazy_tables,
     make_objective,
     uses_bf16,
 )
+from regard.training.matrix_products import Library, choose_library, multiply_by
 from regard.training.metrics_log import (
     Events,
     append_line,
@@ -63,7 +65,7 @@ from regard.training.metrics_log import (
     verify_metrics,
 )
 from regard.training.opening_lines import device_line, model_line, model_options, plan_line
-from regard.training.optimizer import AdamW, learning_rate
+from regard.training.optimizer import AdamW, clip_gradients, learning_rate
 from regard.training.prepared_data import identify_run
 from regard.training.run_folder import RunFolder
 from regard.training.state import (
@@ -137,6 +139,8 @@ def train(
         saved, note = state.position, state.note
         tokens = batch_tokens(config, task.plan)
         position = _extend(saved, task, config, tokens, folder)
+        library = _choose_products(position, processes, device)
+        position = replace(position, products=library)
         if saved.done and not position.done:
             extending = f"finished after {saved.step} updates; extending it with a larger budget"
             note = join_notes(note, extending)
@@ -153,7 +157,7 @@ def train(
             log(model_line(options, sum(part.numel() for part in model.parameters())))
             batches = len(task.plan(tokens, config.seed, position.epoch))
             log(plan_line(config, batches, tokens, torch.get_num_threads()))
-            log(device_line(describe_device(device), uses_bf16(config, device)))
+            log(device_line(describe_device(device), uses_bf16(config, device), library))
         events = Events(folder, position, enabled=config.tensorboard and processes.first)
         loop = _Loop(
             task=task,
@@ -170,6 +174,7 @@ def train(
             note=note,
             identity=identity,
             device=device,
+            products=library,
         )
         try:
             position = loop.run(position, list(state.carried))
@@ -187,6 +192,7 @@ def _make_optimizer(
         return task.optimizer(model, config)
     return AdamW(
         model.parameters(),
+        lazy=lazy_tables(model),
         lr=config.learning_rate,
         betas=(0.9, 0.98),
         weight_decay=config.weight_decay,
@@ -224,6 +230,17 @@ def _extend(
         return extend(saved, config, count_batches)
     except RegardError as error:
         raise RegardError(f"{folder.path}: {error}") from error
+
+
+def _choose_products(position: Position, processes: Processes, device: torch.device) -> Library:
+    """The library that multiplies matrices in all processes of the run, as long as it lasts.
+
+    A run that began with oneDNN resumes without it on a machine where that is not as exact.
+    """
+    began_without = position.step > 0 and position.products != "onednn"
+    library: Library = "mkl" if began_without or not processes.first else choose_library(device)
+    chosen: Library = processes.broadcast(library)
+    return chosen
 
 
 def _verify_weights(folder: RunFolder, position: Position) -> None:
@@ -272,6 +289,8 @@ class _Loop:
     identity: Mapping[str, Any]
     """What the run is, which every file of tensors records."""
     device: torch.device
+    products: Library
+    """What multiplies float32 matrices in forward and backward passes."""
     objective: nn.Module = field(init=False)
     rows: int = field(init=False, default=0)
     """Number of rows of the last batch, those of all processes."""
@@ -375,7 +394,7 @@ class _Loop:
         tensors = [self.task.batch(batch) for batch in batches]
         count = max(1, sum(self.task.count(batch) for batch in tensors))
         own_loss, carried = self._compute_gradients(tensors, count, carried)
-        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip))
+        norm = clip_gradients(self.model.parameters(), self.config.clip)
         if math.isfinite(norm):
             self.optimizer.step()
         else:
@@ -415,7 +434,8 @@ class _Loop:
         for number, batch in enumerate(tensors):
             part, counts = self.processes.own_rows(batch)
             self.rows = count_rows(batch)
-            with gradient_computation(self.objective, last=number + 1 == len(tensors)):
+            last = number + 1 == len(tensors)
+            with gradient_computation(self.objective, last=last), multiply_by(self.products):
                 loss, carried = self.objective(to_device(part, self.device), carried)
                 # DistributedDataParallel averages the gradients of the processes: multiplied by
                 # their number, the average is the sum.
@@ -621,6 +641,7 @@ class _Loop:
             "learning_rate": progress.learning_rate,
             "device": self.device.type,
             "bf16": uses_bf16(self.config, self.device),
+            "products": self.products,
         }
         append_line(self.folder, line, evaluation)
         self.events.add_validation(position.step, evaluation, progress.validation_loss)

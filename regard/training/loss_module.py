@@ -11,6 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from regard.devices import device_of, prefers_bf16
 from regard.errors import OptionError
+from regard.models.embedding import Embedding
 from regard.tasks.task import Loss, Task
 from regard.training.config import TrainingConfig
 from regard.training.distributed import Processes
@@ -47,11 +48,22 @@ def make_objective(
     if config.compile:
         model.compile(dynamic=True)  # in place: its class and the names of its weights stay
     objective = Objective(task, model, config)
+    for part in _lazy_embeddings(model):
+        part.sparse = not (processes.several or config.compile)
     if not processes.several:
         return objective
     # Some parameters may be unused in an update or in a process: the learned first state of a
     # language model whose state is carried over, or experts to which no token was routed.
     return DistributedDataParallel(objective, broadcast_buffers=False, find_unused_parameters=True)
+
+
+def lazy_tables(model: nn.Module) -> list[Tensor]:
+    """The tables of word vectors of which an update changes only the rows of its words."""
+    return [part.words.weight for part in _lazy_embeddings(model)]
+
+
+def _lazy_embeddings(model: nn.Module) -> list[Embedding]:
+    return [part for part in model.modules() if isinstance(part, Embedding) and part.lazy]
 
 
 @contextmanager

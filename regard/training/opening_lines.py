@@ -32,13 +32,16 @@ def model_line(options: Mapping[str, Any], parameters: int) -> str:
     return format_row("model", f"{format_count(parameters)} parameters{described}")
 
 
-def device_line(device: str, bf16: bool) -> str:
-    """Where the training computes, and whether in bfloat16.
+def device_line(device: str, bf16: bool, products: str = "") -> str:
+    """Where the training computes, and how matrices are multiplied where that was chosen.
 
     >>> device_line("cuda:0 (NVIDIA L4)", True)
     'device      cuda:0 (NVIDIA L4), matrix products in bfloat16'
+    >>> device_line("cpu", False, "onednn")
+    'device      cpu, matrix products by oneDNN'
     """
-    return format_row("device", device + ", matrix products in bfloat16" * bf16)
+    how = ["in bfloat16"] * bf16 + ["by oneDNN"] * (products == "onednn")
+    return format_row("device", device + (f", matrix products {' and '.join(how)}" if how else ""))
 
 
 def plan_line(config: TrainingConfig, batches: int, tokens: int, threads: int) -> str:

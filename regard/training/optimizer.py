@@ -2,9 +2,11 @@
 
 import inspect
 import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from regard.training.config import HALVING, TrainingConfig
 
@@ -22,13 +24,86 @@ class AdamW(torch.optim.AdamW):
 
     The same updates as torch's class, whose methods are wrapped so that torch.compile leaves them
     alone. The wrappers import `torch._dynamo`, a second or two, although nothing is compiled here.
+
+    Of `lazy` tables, an update changes only the rows with a gradient, whether that is sparse or
+    not: the average gradients, the decay and the weights of all other rows wait until then.
     """
+
+    def __init__(
+        self, parameters: Iterable[Tensor], *, lazy: Iterable[Tensor] = (), **options: Any
+    ):
+        super().__init__(parameters, **options)
+        self.lazy = {id(table) for table in lazy}
 
     add_param_group = _plain("add_param_group")
     zero_grad = _plain("zero_grad")
     state_dict = _plain("state_dict")
     load_state_dict = _plain("load_state_dict")
-    step = torch.no_grad()(_plain("step"))
+    _dense_step = torch.no_grad()(_plain("step"))
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One update."""
+        lazy = [
+            (group, table, table.grad)
+            for group in self.param_groups
+            for table in group["params"]
+            if id(table) in self.lazy and table.grad is not None
+        ]
+        for _, table, _ in lazy:
+            table.grad = None
+        loss = self._dense_step(closure)
+        for group, table, gradient in lazy:
+            self._update_rows(group, table, gradient)
+            table.grad = gradient
+        return loss
+
+    @torch.no_grad()
+    def _update_rows(self, group: dict[str, Any], table: Tensor, gradient: Tensor) -> None:
+        """AdamW for the rows with a gradient; `step` counts the updates of the whole table."""
+        state = self.state[table]
+        if not state:
+            state["step"] = torch.zeros(())
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(table), torch.zeros_like(table)
+        state["step"] += 1
+        if gradient.is_sparse:
+            gradient = gradient.coalesce()
+            rows, values = gradient.indices()[0], gradient.values()
+        else:
+            rows = gradient.ne(0).any(1).nonzero()[:, 0]
+            values = gradient[rows]
+        first, second = group["betas"]
+        rate, count = group["lr"], float(state["step"])
+        mean = state["exp_avg"][rows].lerp_(values, 1 - first)
+        square = state["exp_avg_sq"][rows].mul_(second).addcmul_(values, values, value=1 - second)
+        state["exp_avg"].index_copy_(0, rows, mean)
+        state["exp_avg_sq"].index_copy_(0, rows, square)
+        size = square.div_(1 - second**count).sqrt_().add_(group["eps"])
+        new = table[rows].mul_(1 - rate * group["weight_decay"])
+        new.addcdiv_(mean, size, value=-rate / (1 - first**count))
+        table.index_copy_(0, rows, new)
+
+
+@torch.no_grad()
+def clip_gradients(parameters: Iterable[Tensor], maximum: float) -> float:
+    """Scale all gradients together so that their norm is `maximum` at most; their norm before.
+
+    torch's own function does not take sparse gradients.
+    """
+    given = [parameter for parameter in parameters if parameter.grad is not None]
+    if not any(parameter.grad.is_sparse for parameter in given if parameter.grad is not None):
+        return float(nn.utils.clip_grad_norm_(given, maximum))
+    values = []
+    for parameter in given:
+        gradient = parameter.grad
+        assert gradient is not None
+        if gradient.is_sparse:
+            parameter.grad = gradient = gradient.coalesce()
+        values.append(gradient._values() if gradient.is_sparse else gradient)
+    norm = nn.utils.get_total_norm(values)
+    factor = (maximum / (norm + 1e-6)).clamp(max=1.0)
+    for value in values:
+        value.mul_(factor)
+    return float(norm)
 
 
 def learning_rate(config: TrainingConfig, step: int, share: float, halvings: int) -> float:

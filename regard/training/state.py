@@ -72,6 +72,8 @@ class Position:
     """The budget with which it is done."""
     finished: bool = False
     """Whether it is done and the checkpoints are averaged."""
+    products: str = ""
+    """The library that multiplies float32 matrices (`matrix_products`); chosen once for a run."""
 
 
 class SavedState(NamedTuple):

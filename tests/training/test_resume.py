@@ -133,10 +133,13 @@ def test_interrupted_from_the_keyboard_it_saves_and_says_how_to_resume(tmp_path)
     assert_same(everything(out), expected)
 
 
-@pytest.mark.parametrize("task", ["classify", "language"])
-def test_stopped_after_each_update_it_ends_at_the_same_weights(task, tmp_path):
-    data, expected = uninterrupted(task, tmp_path)
-    out, options = tmp_path / "stopped", {"data": data, **OPTIONS[task]}
+@pytest.mark.parametrize(
+    ("task", "extra"),
+    [("classify", {}), ("language", {}), ("classify", {"encoder": "none", "pooling": "mean"})],
+)
+def test_stopped_after_each_update_it_ends_at_the_same_weights(task, extra, tmp_path):
+    data, expected = uninterrupted(task, tmp_path, OPTIONS[task] | extra)
+    out, options = tmp_path / "stopped", {"data": data, **OPTIONS[task], **extra}
     for _ in range(30):
         _, position = train_run(task, options, out, stop=lambda: True)
         if position.done:

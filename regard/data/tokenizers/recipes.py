@@ -228,15 +228,19 @@ def _count(
     tokenizer: Tokenizer, kind: str, lowercase: bool, texts: Iterable[str | Sequence[str]]
 ) -> Counter[str]:
     counts: Counter[str] = Counter()
+    pieces: Counter[str] = Counter()  # no word reaches beyond a space
     whole_words, with_glue = text_normalizer(lowercase), tokenizer.normalizer
     for text in texts:
         if kind == "character":
             joined = text if isinstance(text, str) else "".join(text)
             counts.update(whole_words.normalize_str(joined))
         elif isinstance(text, str):
-            counts.update(with_glue.normalize_str(text).split())
+            pieces.update(text.split(" "))
         else:
             counts.update(whole_words.normalize_str(word) for word in text)
+    for piece, count in pieces.items():
+        for word in with_glue.normalize_str(piece).split():
+            counts[word] += count
     for never in (*SPECIAL, ""):
         counts.pop(never, None)
     return counts

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from regard.data.tokenizers.recipes import (
     GLUE,
     HIDDEN,
     IMPORTED,
+    LONGEST_RUN,
     NEVER_GENERATED,
     PAD,
     SPECIAL,
@@ -29,6 +31,10 @@ from regard.data.tokenizers.recipes import (
 from regard.data.tokenizers.tokenizer_file import read_tokenizer
 
 __all__ = ["BOS", "EOS", "NEVER_GENERATED", "PAD", "SPECIAL", "UNK", "Encoded", "Tokenizer"]
+
+
+MAX_KNOWN = 1 << 17
+"""Pieces of texts whose tokens a word tokenizer remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ class Tokenizer:
             inner.decoder = word_decoder()  # here, since files of earlier versions lack it
         self.note = note
         self._normalizer = text_normalizer(self.lowercase)
+        self._known: dict[str, list[int]] = {}
 
     @classmethod
     def train(
@@ -107,6 +114,8 @@ class Tokenizer:
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The numbers alone of several texts: the fast way, for training."""
+        if self.kind in WORD_LEVEL:
+            return self._ids_by_piece(texts)
         # Sentences with several translations stand one after the other in many corpora.
         distinct = dict.fromkeys(texts)
         inner = self._inner  # its fast way leaves out the pieces
@@ -114,6 +123,20 @@ class Tokenizer:
         encodings = encode(list(distinct), add_special_tokens=False)
         known = {text: self._ids(e) for text, e in zip(distinct, encodings, strict=True)}
         return [list(known[text]) for text in texts]
+
+    def _ids_by_piece(self, texts: Sequence[str]) -> list[list[int]]:
+        """The same, since words never reach beyond a space: each distinct piece is read once."""
+        known, rows = self._known, [text.split(" ") for text in texts]
+        new = [piece for piece in dict.fromkeys(chain.from_iterable(rows)) if piece not in known]
+        encodings = self._inner.encode_batch_fast(new, add_special_tokens=False) if new else []
+        read = {piece: encoding.ids for piece, encoding in zip(new, encodings, strict=True)}
+        if len(known) + len(read) > MAX_KNOWN:
+            self._known = {}
+        self._known.update((piece, ids) for piece, ids in read.items() if len(piece) <= LONGEST_RUN)
+        return [
+            [i for piece in row for i in (known[piece] if piece in known else read[piece])]
+            for row in rows
+        ]
 
     def encode_words(self, words: Sequence[str]) -> Encoded:
         """The tokens of a sentence given in words: at least one per word, with its number."""

@@ -254,7 +254,7 @@ class Classification:
             for label in example.labels if self.several else [_single_label(example)]:
                 self.labels.number(label, example.where)
         inputs = [example.text for example in examples]
-        predicted = [self._choose(row) for row in self.probabilities(model, inputs)]
+        predicted = self._choose(self.probabilities(model, inputs))
         gold = [example.labels for example in examples]
         tallies, main = _metrics(predicted, gold, self.several)
         if self.several:
@@ -296,9 +296,11 @@ class Classification:
         batches = self._batches(truncated_rows)
         for chosen in track(batches, "classifying", len(rows), "texts", weight=len):
             probabilities, output = self._output(model, truncated_rows, chosen, need_weights=gated)
-            for i, row in enumerate(chosen):
+            labels = self._choose(probabilities)
+            by_row = zip(chosen.tolist(), probabilities.tolist(), labels, strict=True)
+            for i, (row, values, best) in enumerate(by_row):
                 truncated = len(rows[row]) > self.max_tokens
-                predictions[row] = self._prediction(probabilities[i], output, i, truncated)
+                predictions[row] = self._prediction(best, values, output, i, truncated)
         return predictions
 
     def predict_with_output(
@@ -308,7 +310,9 @@ class Classification:
         with torch.no_grad():
             output = model(*to_device(inputs, model), need_weights=True)
         truncated = len(self._read([text])[0]) > self.max_tokens
-        return self._prediction(self._normalize(output.logits)[0], output, 0, truncated), output
+        probabilities = self._normalize(output.logits)
+        (best,), (values,) = self._choose(probabilities), probabilities.tolist()
+        return self._prediction(best, values, output, 0, truncated), output
 
     def probabilities(
         self, model: AnyClassifier, texts: Sequence[str | np.ndarray], *, budget: int = 16384
@@ -330,13 +334,18 @@ class Classification:
         return probabilities
 
     def _prediction(
-        self, probabilities: np.ndarray, output: Output, row: int, truncated: bool
+        self,
+        best: Sequence[str],
+        probabilities: Sequence[float],
+        output: Output,
+        row: int,
+        truncated: bool,
     ) -> Prediction:
-        by_label = dict(zip(self.labels.names, probabilities.tolist(), strict=True))
+        by_label = dict(zip(self.labels.names, probabilities, strict=True))
         details: dict[str, Any] = {"probabilities": by_label}
         if self.config.experts > 0:
             details["experts"] = output.weights["experts"][row, 0, 0].tolist()
-        return Prediction(self._join(self._choose(probabilities)), truncated, details)
+        return Prediction(self._join(best), truncated, details)
 
     def _batches(self, rows: Sequence[np.ndarray], budget: int = 16384) -> list[np.ndarray]:
         return ordered_batches(np.array([len(row) for row in rows], dtype=np.int32), budget)
@@ -368,10 +377,12 @@ class Classification:
     def _pad(self, rows: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
         return pad(rows) if self.features is None else pad_vectors(rows)
 
-    def _choose(self, probabilities: np.ndarray) -> tuple[str, ...]:
+    def _choose(self, probabilities: np.ndarray) -> list[tuple[str, ...]]:
+        """The labels of each row of probabilities: the most likely one, or all above a half."""
+        names = self.labels.names
         if not self.several:
-            return (self.labels.names[probabilities.argmax()],)
-        return tuple(self.labels.names[n] for n in np.flatnonzero(probabilities > 0.5))
+            return [(names[n],) for n in probabilities.argmax(1).tolist()]
+        return [tuple(names[n] for n in np.flatnonzero(row > 0.5)) for row in probabilities]
 
     def _join(self, labels: Sequence[str]) -> str:
         return (self.separator or " ").join(labels)

@@ -204,3 +204,29 @@ def test_whitespace_takes_words_as_they_stand_and_special_spellings_as_unknown(t
     assert [i == UNK for i in encoded.ids] == [False, False, True, True, True, False, True]
     assert loaded.decode(loaded.encode("the cat , i.e. like @-@").ids) == "the cat , i.e. like @-@"
     assert loaded.encode_words(["i.e.", "<bos>"]).ids[1] == UNK
+
+
+@pytest.mark.parametrize("kind", ["word", "whitespace"])
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_tokens_piece_by_piece_are_those_of_the_whole_text(kind: str, lowercase: bool) -> None:
+    learned = ["The cat, 'sat' on 12mats .", "Ünï ΑΣ Σ <unk> \u4f60\u597d \u3042\u30a2 a\u0301b"]
+    tokenizer = Tokenizer.train(kind, learned, 1000, lowercase)
+    signs = st.sampled_from("aTΣ\u0301\u0308\u4f60\u3042\u30a21,.'<>-é  \t\n\x1c\u00a0\u3000")
+    words = st.sampled_from(["The", "cat,", "<unk>", "<pad>", "12mats", " "])
+
+    @given(st.lists(st.one_of(signs, words, st.text(max_size=3)), max_size=12).map("".join))
+    @settings(max_examples=150)
+    def check(text: str) -> None:
+        assert tokenizer.ids([text, text[::-1]])[0] == tokenizer.encode(text).ids
+
+    check()
+
+
+def test_a_tokenizer_remembers_a_bounded_number_of_short_pieces(monkeypatch) -> None:
+    monkeypatch.setattr("regard.data.tokenizers.tokenizer.MAX_KNOWN", 5)
+    tokenizer = Tokenizer.train("word", ["a b c d e f g h"], 100)
+    text = "a b c d e f g h " + "z" * 100
+    for part in (text, "a b", "h g f e d", text):
+        assert tokenizer.ids([part])[0] == tokenizer.encode(part).ids
+        assert len(tokenizer._known) <= 9
+        assert all(len(piece) < 100 for piece in tokenizer._known)
