@@ -10,7 +10,9 @@ Of the softmax only the log of each row's sum is kept, and the weights are compu
 """
 
 import math
+import time
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -120,11 +122,38 @@ class _Tanh:
             self.buffer = query.new_empty(size)
         t = self.buffer[:size].view(shape)
         torch.add(query, key, out=t)
-        t.tanh_()
+        _replace_by_tanh(t)
         seen = self.seen.block(block.batch, block.queries, keys) if self.seen.hides else None
         if self.poisoned and seen is not None:
             t.masked_fill_(~seen.unsqueeze(-1), 0.0)
         return t, seen
+
+
+def _replace_by_tanh(t: Tensor) -> None:
+    """tanh in place: torch's own, or 2 σ(2x) − 1 where that is much faster, within 2·10⁻⁷."""
+    if t.device.type == "cpu" and t.dtype == torch.float32 and _sigmoid_is_faster():
+        t.mul_(2).sigmoid_().mul_(2).sub_(1)
+    else:
+        t.tanh_()
+
+
+@cache
+def _sigmoid_is_faster() -> bool:
+    """Whether 2 σ(2x) − 1 takes less than half as long as torch's tanh, measured in milliseconds.
+
+    torch leaves tanh to MKL, which is slow on processors that are not Intel's: 0.5 instead of 2.7
+    billion numbers per second. Elsewhere tanh is the faster of the two.
+    """
+    numbers = torch.linspace(-3, 3, 1 << 14)
+    taken: dict[str, list[float]] = {"tanh": [], "sigmoid": []}
+    for _ in range(7):
+        began = time.perf_counter()
+        numbers.tanh()
+        middle = time.perf_counter()
+        numbers.mul(2).sigmoid_().mul_(2).sub_(1)
+        taken["tanh"].append(middle - began)
+        taken["sigmoid"].append(time.perf_counter() - middle)
+    return 2 * min(taken["sigmoid"]) < min(taken["tanh"])
 
 
 def _finite(tensor: Tensor) -> bool:

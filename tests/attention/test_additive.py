@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.attention import additive_native as native
 from regard.attention.additive import _check, additive_attention, additive_scores, choose
 
-FORMS = ["blocks", "plain", *(native.LEVELS if native.available() else ())]
+FORMS = ["blocks", "blocks by sigmoid", "plain", *(native.LEVELS if native.available() else ())]
 
 
 @pytest.fixture(params=FORMS)
@@ -18,7 +18,9 @@ def form(request, monkeypatch):
     if request.param == "plain":
         monkeypatch.setattr("regard.attention.additive._form", lambda *_: "plain")
         yield None
-    elif request.param == "blocks":
+    elif request.param.startswith("blocks"):
+        faster = request.param.endswith("sigmoid")
+        monkeypatch.setattr("regard.attention.additive_blocks._sigmoid_is_faster", lambda: faster)
         monkeypatch.setattr("regard.attention.additive_blocks.ELEMENTS_PER_THREAD", 700)
         yield False
     else:
