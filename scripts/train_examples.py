@@ -38,7 +38,7 @@ EXAMPLES = {
     "transformer": f"{TRANSLATION} --model transformer --attention scaled_dot --width 80 "
     "--layers 2 --heads 4 --feed-forward 160 --norm pre --learning-rate 0.003 "
     "--schedule cosine --warmup 300 --steps 4000",
-    "sentiment": "classify --tokenizer word --vocabulary 4000 --pooling weighted "
+    "sentiment": "classify --word-ngrams 0 --tokenizer word --vocabulary 4000 --pooling weighted "
     "--attention additive --encoder recurrent --cell gru --width 48 --layers 1 --dropout 0.3 "
     "--word-dropout 0.1 --batch-tokens 1024 --label-smoothing 0.1 --average 1 --patience 10 "
     "--evaluate-every 200 --learning-rate 0.003 --steps 1200",
@@ -47,7 +47,7 @@ EXAMPLES = {
     "--experts 4 --top-k 2 --crf --dropout 0.3 --word-dropout 0.2 --batch-tokens 1024 "
     "--label-smoothing 0.1 --average 1 --patience 20 --evaluate-every 200 --learning-rate 0.003 "
     "--schedule cosine --steps 1200",
-    "language": "language --tokenizer word --vocabulary 2000 --model transformer "
+    "language": "language --ngrams 0 --tokenizer word --vocabulary 2000 --model transformer "
     "--attention scaled_dot --width 96 --layers 2 --heads 4 --feed-forward 192 --dropout 0.1 "
     "--window-tokens 64 --batch-tokens 1024 --average 1 --patience 20 --evaluate-every 300 "
     "--learning-rate 0.003 --schedule cosine --steps 1500",

@@ -1,6 +1,7 @@
 """`regard export`: a trained model as a graph for other runtimes."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,12 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
 
 def _export(chosen: argparse.Namespace) -> int:
     from regard.commands.run_options import load_run
+    from regard.inference.export import left_out
     from regard.inference.export.onnx import export
 
     run = load_run(chosen.folder, "cpu")
     for path in export(run, chosen.to, chosen.out, overwrite=chosen.overwrite):
         print(path)
+    if (note := left_out(run.model)) and not chosen.quiet:
+        print(f"regard: note: {note}", file=sys.stderr)
     return 0

@@ -16,6 +16,8 @@ from regard.verified_files import check_regular
 
 MOST_NGRAMS = 1 << 24
 """Maximum number of n-grams: they take 16 bytes each."""
+MOST_WORDS = 1 << 25
+"""Maximum number of words that are counted."""
 USUAL_DISCOUNTS = (0.5, 1.0, 1.5)
 """Discounts where a text is too small to estimate them."""
 
@@ -42,22 +44,23 @@ class KneserNey:
 
     @classmethod
     def of(cls, text: Int[np.ndarray, "t"], vocabulary: int, longest: int) -> "KneserNey":
-        """Estimate it from a text of word numbers."""
-        text = text.astype(np.int64)
+        """Estimate it from a text of word numbers.
+
+        Where there are too many n-grams, they are shorter; where there is too much text, its end is
+        not counted.
+        """
+        text = text[:MOST_WORDS].astype(np.int64)
         rows, places, sizes = [text], [np.zeros(0, np.int64)], [vocabulary]
         keys: list[np.ndarray] = []
         for length in range(2, min(longest, len(text)) + 1):
             found = rows[-1][:-1] * vocabulary + text[length - 1 :]
             unique, first, inverse = np.unique(found, return_index=True, return_inverse=True)
+            if sum(sizes[1:]) + len(unique) > MOST_NGRAMS:
+                break
             rows.append(inverse + sum(sizes))
             places.append(first)
             keys.append(unique)
             sizes.append(len(unique))
-            if sum(sizes[1:]) > MOST_NGRAMS:
-                raise RegardError(
-                    f"more than {MOST_NGRAMS:,} n-grams of up to {length} words: choose a smaller "
-                    "number of ngrams, or less text"
-                )
         offsets = np.cumsum([0, *sizes])
         total = int(offsets[-1])
         backoffs, shares = np.ones(total), np.zeros(total)
@@ -84,7 +87,7 @@ class KneserNey:
             shares[vocabulary:].astype(np.float32),
             backoffs.astype(np.float32),
             shares[:vocabulary].astype(np.float32),
-            longest,
+            len(rows),
         )
 
     def save(self, path: Path) -> None:

@@ -94,8 +94,9 @@ class TaskSpec:
     training_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Options with other defaults in new runs than in their dataclasses. An option that is added
     later has, in its dataclass, the value that earlier runs had without knowing it."""
-    pretrained_defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Options with other defaults where the option `pretrained` names a model."""
+    defaults_with: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Options with other defaults where an option is given, by the name of that option, such as
+    `pretrained`."""
     attend_with: str = ""
     """Training options with which its models attend, named where a run without attention is to be
     shown."""

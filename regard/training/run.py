@@ -33,8 +33,9 @@ def make_configs(spec: TaskSpec, given: Mapping[str, Any]) -> tuple[Any, Any, Tr
     """Data, model and training options of a task, checked; `given` has some of them by name."""
     check_names(given, (spec.data, spec.model, TrainingConfig), spec.name)
     defaults = dict(spec.training_defaults)
-    if given.get("pretrained") is not None:
-        defaults |= spec.pretrained_defaults
+    for name, others in spec.defaults_with.items():
+        if given.get(name) is not None:
+            defaults |= others
     if given.get("steps") is not None or given.get("minutes") is not None:
         defaults["epochs"] = None
     if given.get("batch_tokens") is not None:

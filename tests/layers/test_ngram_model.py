@@ -138,10 +138,22 @@ def test_a_text_that_is_too_short_for_its_ngrams():
     torch.testing.assert_close(model(contexts).sum(-1), torch.ones(1, 2))
 
 
-def test_too_many_ngrams_are_refused(monkeypatch):
-    monkeypatch.setattr(kneser_ney, "MOST_NGRAMS", 50)
-    with pytest.raises(RegardError, match="more than 50 n-grams of up to 2 words"):
-        KneserNey.of(sample_text(1), WORDS, 5)
+def test_where_there_are_too_many_ngrams_they_are_shorter(monkeypatch):
+    text = sample_text(1)
+    shorter = KneserNey.of(text, WORDS, 2)
+    monkeypatch.setattr(kneser_ney, "MOST_NGRAMS", len(shorter.keys) + 10)
+    limited = KneserNey.of(text, WORDS, 5)
+    assert limited.longest == 2
+    for name in ("keys", "shares", "backoffs", "words"):
+        assert np.array_equal(getattr(limited, name), getattr(shorter, name))
+
+
+def test_the_end_of_a_long_text_is_not_counted(monkeypatch):
+    text = sample_text(1)
+    monkeypatch.setattr(kneser_ney, "MOST_WORDS", 300)
+    limited, expected = KneserNey.of(text, WORDS, 3), KneserNey.of(text[:300], WORDS, 3)
+    assert np.array_equal(limited.keys, expected.keys)
+    assert np.array_equal(limited.shares, expected.shares)
 
 
 def test_counts_are_those_of_the_definition():

@@ -4,12 +4,15 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import regard
 from regard.cli import main
 from regard.data.tokenizers.tokenizer import EOS
+from regard.tasks.registry import TASKS
+from regard.training.run import earlier_options, make_configs
 
 TEXT = "the old dog saw the cat\nthe cat saw a bird\na bird sang\nthe old cat slept\n" * 8
 TEST = "the bird saw the old dog\nthe old dog slept\na cat sang\n"
@@ -142,10 +145,57 @@ def test_explanations_and_traces_are_of_the_mixture(folder):
     assert trace.prediction["network_weight"] == pytest.approx(weights)
 
 
+@pytest.mark.parametrize(
+    ("options", "longest"),
+    [
+        ({}, 5),
+        ({"ngrams": 0}, 0),
+        ({"condition": "topic"}, 0),
+        ({"pretrained": "elsewhere"}, 0),
+    ],
+)
+def test_ngrams_predict_by_default_where_they_can(options, longest):
+    data, _, _ = make_configs(TASKS["language"], {"data": ["text.tsv"], **options})
+    assert data.ngrams == longest
+
+
+def test_a_run_without_the_option_has_no_ngrams(folder):
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    assert config["data"].pop("ngrams") == 3
+    (folder / "config.json").write_text(json.dumps(config))
+    data, _, _ = make_configs(
+        TASKS["language"], earlier_options(TASKS["language"]) | config["data"]
+    )
+    assert data.ngrams == 0
+
+
+def test_what_is_exported_is_the_network_alone_and_that_is_said(folder, tmp_path, capsys):
+    runtime = pytest.importorskip("onnxruntime")
+    capsys.readouterr()
+    assert main(["export", str(folder), "--out", str(tmp_path / "onnx")]) == 0
+    assert "the n-gram model is not exported" in capsys.readouterr().err
+    record = json.loads((tmp_path / "onnx" / "export.json").read_text("utf-8"))
+    assert any("the network alone" in note for note in record["notes"])
+    start, step = (
+        runtime.InferenceSession(str(tmp_path / "onnx" / name))
+        for name in ("start.onnx", "model.onnx")
+    )
+    given = dict(
+        zip(
+            (port.name for port in start.get_outputs()),
+            start.run(None, {"batch": np.array([1])}),
+            strict=True,
+        )
+    )
+    logits = step.run(["logits"], {**given, "tokens": np.array([[3, 4, 5]])})[0]
+    run = regard.load(folder)
+    with torch.no_grad():
+        alone, _ = run.model(torch.tensor([[3, 4, 5]]), run.model.start(1), alone=True)
+    np.testing.assert_allclose(logits, alone.logits.numpy(), atol=1e-4)
+
+
 def test_what_does_not_fit_is_one_line(folder, tmp_path, capsys):
     capsys.readouterr()
-    assert main(["export", str(folder), "--out", str(tmp_path / "onnx")]) == 2
-    assert "n-gram" in capsys.readouterr().err
     options = ["--data", str(tmp_path / "text.txt"), "--out", str(tmp_path / "other")]
     assert main(["train", "language", *options, "--ngrams", "1"]) == 2
     assert "expected 2 or more, or 0 for none" in capsys.readouterr().err

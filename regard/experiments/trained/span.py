@@ -58,6 +58,7 @@ def run(setting: Setting) -> Finding:
                 setting,
                 "language",
                 f"window-{window}-{seed}",
+                ngrams=0,
                 width=setting.pick(16, 64, 128),
                 learning_rate=0.01,
                 steps=steps,

@@ -72,6 +72,16 @@ def graphs_of(model: nn.Module) -> dict[str, Graph]:
     )
 
 
+def left_out(model: nn.Module) -> str:
+    """What a model computes that its graphs do not; empty where they compute all of it."""
+    if isinstance(model, LanguageModel) and model.ngrams is not None:
+        return (
+            "the n-gram model is not exported: the logits are those of the network alone (train "
+            "with --ngrams 0 for a model without one)"
+        )
+    return ""
+
+
 def classifier(model: Classifier) -> dict[str, Graph]:
     """words or vectors, lengths → logits [b, labels]."""
     graph = Graph()
@@ -175,9 +185,10 @@ def algorithm_model(model: AlgorithmModel) -> dict[str, Graph]:
 
 
 def language(model: LanguageModel) -> dict[str, Graph]:
-    """start: condition → state; model: tokens and a state → logits and the next state."""
-    if model.ngrams is not None:
-        raise RegardError("a language model beside an n-gram model cannot be exported")
+    """start: condition → state; model: tokens and a state → logits and the next state.
+
+    The logits are those of the network alone.
+    """
     start, graph = Graph(), Graph()
     batch, about = _condition(start, model)
     axes = _language_state(model)

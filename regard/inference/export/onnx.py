@@ -17,7 +17,7 @@ from regard import __version__
 from regard.atomic_files import is_partial_file, make_folder, write_output
 from regard.data.tokenizers.tokenizer import BOS, EOS, PAD, UNK
 from regard.errors import RegardError, unknown
-from regard.inference.export import Graph, graphs_of
+from regard.inference.export import Graph, graphs_of, left_out
 from regard.inference.run import Run
 from regard.layers import CRF
 from regard.progress import track
@@ -195,7 +195,7 @@ def _description(run: Run, graphs: dict[str, Graph], written: list[str]) -> dict
             for name, graph in graphs.items()
         },
         "files": written,
-        "notes": list(run.spec.export_notes),
+        "notes": [*run.spec.export_notes, *filter(None, [left_out(run.model)])],
     }
 
 

@@ -29,7 +29,10 @@ SPEC = TaskSpec(
     train_example="--data text.txt --model transformer --minutes 10",
     attend_with="--attention additive",
     training_defaults=task_options.TRAINING_DEFAULTS,
-    pretrained_defaults=task_options.PRETRAINED_DEFAULTS,
+    defaults_with={
+        "pretrained": task_options.PRETRAINED_DEFAULTS,
+        "condition": task_options.CONDITION_DEFAULTS,
+    },
     adopt=deferred("regard.tasks.language.pretrained_model:adopt"),
     check=deferred("regard.tasks.language.task:check"),
     corpus="stories",

@@ -328,7 +328,7 @@ def prepare(data: LanguageData, folder: Path, seed: int) -> DataReport:
     if data.ngrams:
         counted = count_ngrams(splits.train(), tokenizer, data.ngrams)
         counted.save(folder / NGRAMS)
-        notes.append(f"{len(counted.keys):,} n-grams of 2 to {data.ngrams} tokens")
+        notes.append(f"{len(counted.keys):,} n-grams of 2 to {counted.longest} tokens")
     return splits.report(sizes, vocabularies=vocabularies, notes=notes)
 
 

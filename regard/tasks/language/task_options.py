@@ -15,13 +15,16 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "min_batches": 16,
     "learning_rate": 2e-3,
     "schedule": "cosine",
+    "ngrams": 5,
 }
 PRETRAINED_DEFAULTS: dict[str, Any] = {
     **pretrained_options.DEFAULTS,
     "batch_tokens": 1024,
     "window_tokens": 256,
+    "ngrams": 0,
 }
 del PRETRAINED_DEFAULTS["word_dropout"]
+CONDITION_DEFAULTS: dict[str, Any] = {"ngrams": 0}
 
 
 @dataclass(frozen=True)

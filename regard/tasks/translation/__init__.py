@@ -38,7 +38,7 @@ SPEC = TaskSpec(
     train_example="--data pairs.tsv --model transformer --width 256",
     attend_with="--attention additive",
     training_defaults=task_options.TRAINING_DEFAULTS,
-    pretrained_defaults=task_options.PRETRAINED_DEFAULTS,
+    defaults_with={"pretrained": task_options.PRETRAINED_DEFAULTS},
     adopt=deferred("regard.tasks.translation.pretrained_model:adopt"),
     to_transformers=deferred(
         "regard.tasks.translation.transformers_model:translator_for_transformers"

@@ -65,8 +65,7 @@ def changed_options(run: RunSummary, part: str) -> dict[str, Any]:
         return dict(given)
     config = {"data": spec.data, "model": spec.model, "training": TrainingConfig}[part]
     defaults = {field.name: field.default for field in fields(config)}
-    if part == "training":
-        defaults |= dict(spec.training_defaults)
+    defaults |= dict(spec.training_defaults)
     kept = {name: value for name, value in given.items() if value is not None}
     return {name: value for name, value in kept.items() if defaults.get(name) != value}
 
