@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.attention.masks import Mask
 from regard.layers.expected_size import expect_size
 from regard.layers.memory_attention import MemoryAttention, PreparedMemory
-from regard.layers.recurrent import Cell, State
+from regard.layers.recurrent import State, make_cell
 
 
 class DecoderState(NamedTuple):
@@ -55,6 +55,8 @@ class BahdanauStep(nn.Module):
         *,
         cell: str = "gru",
         input_feeding: bool = False,
+        layers: int = 1,
+        dropout: float = 0.0,
     ) -> None:
         """Make the cell around an attention whose query is the state.
 
@@ -64,11 +66,14 @@ class BahdanauStep(nn.Module):
                 of the state.
             cell: elman, gru or lstm.
             input_feeding: the output of a step is part of the next one's input.
+            layers: number of cells on top of each other; attention's query is the top one's state.
+            dropout: between layers, in training.
         """
         super().__init__()
         hidden, memory = reading.query_size, reading.memory_size
         self.reading, self.input_size, self.input_feeding = reading, input_size, input_feeding
-        self.cell = Cell(input_size + memory + (hidden if input_feeding else 0), hidden, cell)
+        size = input_size + memory + (hidden if input_feeding else 0)
+        self.cell = make_cell(size, hidden, cell, layers, dropout)
         self.output = nn.Linear(hidden + memory + input_size, hidden)
 
     def initial(
@@ -121,12 +126,15 @@ class LuongStep(nn.Module):
         *,
         cell: str = "gru",
         input_feeding: bool = True,
+        layers: int = 1,
+        dropout: float = 0.0,
     ) -> None:
         """Make the cell around an attention whose query is the state; see `BahdanauStep`."""
         super().__init__()
         hidden, memory = reading.query_size, reading.memory_size
         self.reading, self.input_size, self.input_feeding = reading, input_size, input_feeding
-        self.cell = Cell(input_size + (hidden if input_feeding else 0), hidden, cell)
+        size = input_size + (hidden if input_feeding else 0)
+        self.cell = make_cell(size, hidden, cell, layers, dropout)
         self.output = nn.Linear(memory + hidden, hidden)
 
     def initial(

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.errors import unknown
+from regard.layers.dropout import Dropout
 from regard.layers.expected_size import expect_size
 from regard.layers.padded_recurrence import run_padded
 
@@ -74,6 +75,53 @@ class Cell(nn.Module):
         if self.kind == "lstm":
             return tuple(self.step(inputs, state))
         return (self.step(inputs, state[0]),)
+
+
+class StackedCell(nn.Module):
+    """Cells on top of each other: each reads the hidden vector of the one below it.
+
+    The state begins with that of the top cell, whose hidden vector is what a query needs; those of
+    the others follow, from the bottom up.
+
+    >>> cell = StackedCell(3, 5, "lstm", layers=2)
+    >>> state = cell(torch.randn(2, 3), cell.initial(torch.zeros(2, 5)))
+    >>> len(state), state[0].shape
+    (4, torch.Size([2, 5]))
+    """
+
+    def __init__(
+        self, input_size: int, hidden: int, kind: str = "gru", *, layers: int, dropout: float = 0.0
+    ) -> None:
+        """Make the cells; dropout is applied between them."""
+        super().__init__()
+        sizes = [input_size] + [hidden] * (layers - 1)
+        self.cells = nn.ModuleList(Cell(size, hidden, kind) for size in sizes)
+        self.dropout = Dropout(dropout)
+
+    def initial(
+        self, hidden: Float[Tensor, "b h"], memory: Float[Tensor, "b h"] | None = None
+    ) -> State:
+        """The state in which every cell begins like `Cell.initial`."""
+        return tuple(part for cell in self.cells for part in cell.initial(hidden, memory))
+
+    def forward(self, inputs: Float[Tensor, "b w"], state: State) -> State:
+        """The next state; its first part is the hidden vector of the top cell."""
+        parts = len(state) // len(self.cells)
+        *lower, top = self.cells
+        after: list[Tensor] = []
+        for number, cell in enumerate(lower, 1):
+            after += cell(inputs, state[parts * number : parts * (number + 1)])
+            inputs = self.dropout(after[-parts])
+        return (*top(inputs, state[:parts]), *after)
+
+
+def make_cell(
+    input_size: int, hidden: int, kind: str, layers: int = 1, dropout: float = 0.0
+) -> Cell | StackedCell:
+    """One cell, or several on top of each other."""
+    if layers == 1:
+        return Cell(input_size, hidden, kind)
+    return StackedCell(input_size, hidden, kind, layers=layers, dropout=dropout)
 
 
 class Encoder(nn.Module):

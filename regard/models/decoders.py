@@ -9,7 +9,7 @@ stands apart, in `source`, since it is the same at every step.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,7 +19,6 @@ from regard.attention import masks
 from regard.errors import unknown
 from regard.layers import (
     BahdanauStep,
-    Cell,
     DecoderState,
     DecoderStepOutput,
     LuongStep,
@@ -27,6 +26,7 @@ from regard.layers import (
     PreparedMemory,
 )
 from regard.layers.dropout import Dropout
+from regard.layers.recurrent import make_cell
 from regard.models.encoders import Context, real_positions
 from regard.models.layer_options import LayerOptions
 from regard.models.output import Weights
@@ -69,9 +69,18 @@ class FixedContextStep(nn.Module):
     Cho et al., 2014, https://arxiv.org/abs/1406.1078
     """
 
-    def __init__(self, input_size: int, hidden: int, context_size: int, *, cell: str) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden: int,
+        context_size: int,
+        *,
+        cell: str,
+        layers: int = 1,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
-        self.cell = Cell(input_size + context_size, hidden, cell)
+        self.cell = make_cell(input_size + context_size, hidden, cell, layers, dropout)
         self.output = nn.Linear(hidden + context_size + input_size, hidden)
 
     def initial(
@@ -116,7 +125,7 @@ class RecurrentDecoder(nn.Module):
     """A recurrent decoder, in Bahdanau's or Luong's order, or without attention.
 
     s_0 = tanh(W h_T + b), from the last state of the encoder; an LSTM's memory cell begins as a
-    linear function of the encoder's.
+    linear function of the encoder's. With several layers, all of them begin so.
     """
 
     needs_positions: ClassVar[bool] = False
@@ -134,8 +143,12 @@ class RecurrentDecoder(nn.Module):
         self.first_memory = nn.Linear(memory_size, hidden) if cell == "lstm" else None
         self.dropout = Dropout(options.layer.dropout)
         self.one: FixedContextStep | BahdanauStep | LuongStep
+        stacked: dict[str, Any] = {
+            "layers": options.layer.layers,
+            "dropout": options.layer.dropout,
+        }
         if options.layer.score == "none":
-            self.one = FixedContextStep(width, hidden, memory_size, cell=cell)
+            self.one = FixedContextStep(width, hidden, memory_size, cell=cell, **stacked)
             return
         reading = MemoryAttention(
             hidden,
@@ -148,7 +161,8 @@ class RecurrentDecoder(nn.Module):
             max_keys=options.layer.max_keys,
         )
         step = ORDERS[options.order]
-        self.one = step(width, reading, cell=cell, input_feeding=options.input_feeding)
+        feeding = options.input_feeding
+        self.one = step(width, reading, cell=cell, input_feeding=feeding, **stacked)
 
     def start(self, context: Context) -> RecurrentState:
         """The state before the first word."""

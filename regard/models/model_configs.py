@@ -59,8 +59,11 @@ class TranslatorConfig:
     width: Size = 256
     """Size of word vectors and states."""
     layers: Size | None = None
-    """Number of layers of encoder and decoder; a recurrent decoder always has 1 (default: 1 in a
-    recurrent encoder, 3 in a transformer)."""
+    """Number of layers of the encoder, and of a transformer decoder (default: 1 in a recurrent
+    encoder, 3 in a transformer)."""
+    decoder_layers: Size | None = None
+    """Number of layers of the decoder (default: 1 in a recurrent decoder, layers in a
+    transformer)."""
     heads: Size = 4
     """Number of heads of self-attention."""
     feed_forward: Size | None = None

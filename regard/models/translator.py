@@ -1,5 +1,6 @@
 """The translator: an encoder, a decoder, and attention between them."""
 
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -55,12 +56,26 @@ class Translator(nn.Module):
         target_words: int,
         *,
         score: Score | None = None,
+        joint: bool = False,
     ) -> None:
-        """Build it; `score` is a callable where the config can only name one."""
+        """Build it.
+
+        Args:
+            config: its architecture.
+            source_words: number of words of the source.
+            target_words: number of words of the target.
+            score: a callable where the config can only name one.
+            joint: source and target have the same words, and share their vectors (Press and Wolf,
+                2017, https://arxiv.org/abs/1608.05859: three-way tying).
+        """
         super().__init__()
+        if joint and source_words != target_words:
+            raise ValueError(f"a joint vocabulary of {source_words} and {target_words} words")
         width = config.width
         self.source = _embedding(config, source_words, part_class(ENCODERS, config.encoder_name))
         self.target = _embedding(config, target_words, part_class(DECODERS, config.decoder_name))
+        if joint:  # one parameter, under both names
+            self.source.words.weight = self.target.words.weight
         self.encoder = make_encoder(config.encoder_name, _encoder_options(config, score))
         self.decoder = part_class(DECODERS, config.decoder_name)(
             _decoder_options(config, score, self.encoder.size)
@@ -154,8 +169,11 @@ def _decoder_options(
     config: TranslatorConfig, score: Score | None, memory_size: int
 ) -> DecoderOptions:
     luong = config.order == "luong"
+    # a recurrent decoder has one layer, however many the encoder has
+    layers = config.decoder_layers or (1 if config.decoder_name == "recurrent" else None)
+    options = _layer_options(config, config.decoder_name, score or config.attention, config.width)
     return DecoderOptions(
-        _layer_options(config, config.decoder_name, score or config.attention, config.width),
+        options if layers is None else replace(options, layers=layers),
         memory_size,
         order=config.order,
         input_feeding=luong if config.input_feeding is None else config.input_feeding,

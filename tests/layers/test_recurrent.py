@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from regard.layers import Cell, Encoder
+from regard.layers.recurrent import SEQUENCES, StackedCell
 
 B, T, WIDTH, HIDDEN = 5, 7, 3, 2
 KINDS = ["elman", "gru", "lstm"]
@@ -250,3 +251,31 @@ def test_wrong_inputs_are_named_with_their_shapes() -> None:
         cell.initial(torch.zeros(B, 3))
     with pytest.raises(ValueError, match=r"input of shape \[5, 5\] ends in 5; .* size 3"):
         cell(torch.zeros(B, 5), cell.initial(torch.zeros(B, HIDDEN)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stacked_cells_are_the_layers_of_torch(kind: str) -> None:
+    layers = 3
+    stacked = StackedCell(WIDTH, HIDDEN, kind, layers=layers).double()
+    whole = SEQUENCES[kind](WIDTH, HIDDEN, layers, batch_first=True).double()
+    for number, cell in enumerate(stacked.cells):
+        for name, weight in cell.step.named_parameters():
+            getattr(whole, f"{name}_l{number}").data.copy_(weight)
+    x, hidden, memory = double(B, T, WIDTH), double(B, HIDDEN), double(B, HIDDEN)
+    lstm = kind == "lstm"
+    state = stacked.initial(hidden, memory if lstm else None)
+    first = hidden.expand(layers, B, HIDDEN).contiguous()
+    begin = (first, memory.expand(layers, B, HIDDEN).contiguous()) if lstm else first
+    expected, last = whole(x, begin)
+    outputs = []
+    for word in x.unbind(1):
+        state = stacked(word, state)
+        outputs.append(state[0])
+    found = torch.stack(outputs, 1)
+    assert_close(found, expected)
+    parts = last if lstm else (last,)
+    order = [layers - 1, *range(layers - 1)]
+    assert_close(torch.stack(state), torch.stack([part[i] for i in order for part in parts]))
+    gradients = [torch.autograd.grad(out.sum(), [x, hidden]) for out in (found, expected)]
+    for own, theirs in zip(*gradients, strict=True):
+        assert_close(own, theirs)

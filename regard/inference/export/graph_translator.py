@@ -26,7 +26,8 @@ from regard.inference.export.ports import (
     output_weights,
     state_inputs,
 )
-from regard.layers import LuongStep, MemoryAttention
+from regard.layers import Cell, LuongStep, MemoryAttention
+from regard.layers.recurrent import StackedCell
 from regard.models import Translator
 from regard.models.decoders import FixedContextStep, RecurrentDecoder, TransformerDecoder
 from regard.models.transformer_stack import TransformerStack
@@ -81,9 +82,7 @@ def _decoder_state(model: Translator) -> dict[str, Axes]:
         prepared_size = score.weight.shape[0] if hasattr(score, "weight") else None
         key: int = hidden if prepared_size is not None or hasattr(score, "hidden") else size
         axes |= {"source.key": ("batch", "keys", key), "source.value": ("batch", "keys", size)}
-    axes["state.hidden"] = ("batch", hidden)
-    if decoder.first_memory is not None:
-        axes["state.memory"] = ("batch", hidden)
+    axes |= dict.fromkeys(_cell_names(decoder), ("batch", hidden))
     if not isinstance(decoder.one, FixedContextStep):
         if decoder.one.input_feeding:
             axes["state.fed"] = ("batch", hidden)
@@ -103,9 +102,11 @@ def _first_state(decoder: nn.Module, context: Context) -> dict[str, Value]:
         return state | empty_caches(decoder.stack, context.states.size(0))
     assert isinstance(decoder, RecurrentDecoder)
     hidden = linear(decoder.first, context.last[0]).tanh()
-    state = {"state.hidden": hidden}
+    first = [hidden]
     if decoder.first_memory is not None:
-        state["state.memory"] = linear(decoder.first_memory, context.last[-1])
+        first.append(linear(decoder.first_memory, context.last[-1]))
+    names = _cell_names(decoder)
+    state = dict(zip(names, first * (len(names) // len(first)), strict=True))
     if isinstance(decoder.one, FixedContextStep):
         return {"source.context": context.last[0], **state}
     reading = decoder.one.reading
@@ -124,22 +125,23 @@ def _recurrent_step(
     decoder: RecurrentDecoder, word: Value, state: dict[str, Value]
 ) -> tuple[Value, dict[str, Value], Weights]:
     graph, one = word.graph, decoder.one
-    cell = [state[name] for name in ("state.hidden", "state.memory") if name in state]
+    names = _cell_names(decoder)
+    cell = [state[name] for name in names]
     if isinstance(one, FixedContextStep):
         context = state["source.context"]
-        cell = cell_step(one.cell, [word, context], cell)
+        cell = _cells_step(one.cell, [word, context], cell)
         output = linear(one.output, graph.join([cell[0], context, word], 1)).tanh()
-        return output, _cell_state(cell), {}
+        return output, dict(zip(names, cell, strict=True)), {}
     fed = [state["state.fed"]] if one.input_feeding else []
     if isinstance(one, LuongStep):
-        cell = cell_step(one.cell, [word, *fed], cell)
+        cell = _cells_step(one.cell, [word, *fed], cell)
         context, weights = _attend_to_source(one.reading, cell[0], state)
         output = linear(one.output, graph.join([context, cell[0]], 1)).tanh()
     else:
         context, weights = _attend_to_source(one.reading, cell[0], state)
-        cell = cell_step(one.cell, [word, context, *fed], cell)
+        cell = _cells_step(one.cell, [word, context, *fed], cell)
         output = linear(one.output, graph.join([cell[0], context, word], 1)).tanh()
-    after = _cell_state(cell)
+    after = dict(zip(names, cell, strict=True))
     if one.input_feeding:
         after["state.fed"] = output
     if "state.position" in state:
@@ -147,8 +149,25 @@ def _recurrent_step(
     return output, after, {"source": weights}
 
 
-def _cell_state(cell: list[Value]) -> dict[str, Value]:
-    return dict(zip(("state.hidden", "state.memory"), cell, strict=False))
+def _cell_names(decoder: RecurrentDecoder) -> list[str]:
+    """Names of the parts of the state of its cells, the top one first."""
+    parts = ["state.hidden"] + ["state.memory"] * (decoder.first_memory is not None)
+    cell = decoder.one.cell
+    lower = len(cell.cells) - 1 if isinstance(cell, StackedCell) else 0
+    return parts + [f"{part}.{number}" for number in range(lower) for part in parts]
+
+
+def _cells_step(cell: Cell | StackedCell, inputs: list[Value], state: list[Value]) -> list[Value]:
+    """One step of a cell, or of several on top of each other."""
+    if isinstance(cell, Cell):
+        return cell_step(cell, inputs, state)
+    parts = len(state) // len(cell.cells)
+    *lower, top = cell.cells
+    after: list[Value] = []
+    for number, layer in enumerate(lower, 1):
+        after += cell_step(layer, inputs, state[parts * number : parts * (number + 1)])
+        inputs = [after[-parts]]
+    return [*cell_step(top, inputs, state[:parts]), *after]
 
 
 def _attend_to_source(reading: MemoryAttention, hidden: Value, state: dict[str, Value]) -> Pair:

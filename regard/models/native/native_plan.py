@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.attention.normalizers import softmax
 from regard.attention.scores import MLP, Additive, Bilinear, ScaledDot
-from regard.layers import BahdanauStep, Block, LuongStep, MultiHead
+from regard.layers import BahdanauStep, Block, Cell, LuongStep, MultiHead
 from regard.models.decoders import RecurrentDecoder, TransformerDecoder
 from regard.models.native import native_library
 from regard.models.native.native_library import ACTIVATIONS, KINDS, Operation, Plan
@@ -78,6 +78,8 @@ def why_not_block(block: Block, attentions: Sequence[MultiHead | None]) -> str |
 def _why_not_recurrent(decoder: RecurrentDecoder) -> str | None:
     if not isinstance(decoder.one, BahdanauStep | LuongStep):
         return "it has no attention"
+    if not isinstance(decoder.one.cell, Cell):
+        return "it has several layers"
     reading = decoder.one.reading
     if type(reading.score) not in (Additive, ScaledDot, Bilinear, MLP):
         return "its score is neither additive nor a dot product of prepared keys"

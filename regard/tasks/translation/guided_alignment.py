@@ -44,7 +44,7 @@ def attention_to_guide(model: TranslatorConfig | TranslatorArchitecture) -> Atte
     if isinstance(model, TranslatorArchitecture):
         return AttentionToGuide(model.decoder_layers, model.decoder_heads, 1)
     if (model.decoder or model.model) != "recurrent":
-        return AttentionToGuide(model.layers or 3, model.heads, 1)
+        return AttentionToGuide(model.decoder_layers or model.layers or 3, model.heads, 1)
     if model.attention == "none":
         raise OptionError("alignments", "a model without attention cannot be guided")
     return AttentionToGuide(1, 1, 0)

@@ -81,11 +81,14 @@ class Translation:
     """The attention that is trained on given alignments."""
     align_loss: float = 0.0
     pretrained: PretrainedPart | None = None
+    joint: bool = False
+    """Whether both sides have the same tokens, and share their vectors."""
 
     def build(self) -> Translator:
         """A translator with initial weights, or a pretrained one."""
         if self.pretrained is None:
-            return Translator(self.config, self.source.size, self.target.size)
+            sizes = self.source.size, self.target.size
+            return Translator(self.config, *sizes, joint=self.joint)
         network = PretrainedTranslator(self.pretrained.architecture, self.config.dropout)
         if self.train is not None:
             self.pretrained.start(network)
@@ -216,7 +219,10 @@ def read(data: TranslationData, sources: Sequence[Source], summary: Summary) -> 
 def check(data: TranslationData, config: TranslatorConfig) -> None:
     """Check that the model has positions for the longest sentence, and the head to be guided."""
     check_pretrained(
-        data, config, data_options=("tokenizer", "vocabulary", "lowercase"), used=("dropout",)
+        data,
+        config,
+        data_options=("tokenizer", "vocabulary", "lowercase", "joint"),
+        used=("dropout",),
     )
     if data.pretrained is not None:
         return
@@ -237,8 +243,14 @@ def prepare(data: TranslationData, folder: Path, seed: int) -> DataReport:
         check_not_numbers((p.target for p in splits.train()), guessed, "target", options)
     notes: list[str] = []
     if data.pretrained is None:
-        source = _train_tokenizer(lambda: (pair.source for pair in splits.train()), data)
-        target = _train_tokenizer(lambda: (pair.target for pair in splits.train()), data)
+        if data.joint:
+            source = target = _train_tokenizer(
+                lambda: (text for pair in splits.train() for text in (pair.source, pair.target)),
+                data,
+            )
+        else:
+            source = _train_tokenizer(lambda: (pair.source for pair in splits.train()), data)
+            target = _train_tokenizer(lambda: (pair.target for pair in splits.train()), data)
         source.save(folder / "source.json")
         target.save(folder / "target.json")
     else:
@@ -268,7 +280,9 @@ def prepare(data: TranslationData, folder: Path, seed: int) -> DataReport:
     sides = {"source": source, "target": target}
     return splits.report(
         sizes,
-        vocabularies={side: tokenizer.size for side, tokenizer in sides.items()},
+        vocabularies={"both sides": target.size}
+        if data.joint
+        else {side: tokenizer.size for side, tokenizer in sides.items()},
         notes=[*notes, *(f"{side}: {t.note}" for side, t in sides.items() if t.note), left_out()],
     )
 
@@ -292,6 +306,7 @@ def load(data: TranslationData, config: TranslatorConfig, folder: Path) -> Trans
         guided=guided,
         align_loss=data.align_loss,
         pretrained=part,
+        joint=data.joint,
     )
 
 

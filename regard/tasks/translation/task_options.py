@@ -38,6 +38,9 @@ class TranslationData:
     vocabulary: Annotated[int | None, between(1, 10**7)] = None
     """Maximum vocabulary size of each side (default: 6 · √words of the side, from 1,000 to 16,000;
     30,000 for words)."""
+    joint: bool = False
+    """One vocabulary for both sides, whose word vectors source and target share, and the output
+    too unless the model is not tied (three-way tying); for languages in one script."""
     lowercase: bool = False
     """Lowercase both sides."""
     max_tokens: Annotated[int, between(1, 10**6)] = 200
