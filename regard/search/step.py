@@ -89,6 +89,41 @@ def forbid_tokens(step: Step, tokens: Sequence[int]) -> Step:
     return restricted
 
 
+class RepeatState(NamedTuple):
+    """The state of a step, and the tokens that each hypothesis was fed so far."""
+
+    inner: Any
+    fed: Int[Tensor, "n t"]
+
+
+def forbid_repeats(step: Step, length: int, after: int = 0) -> Step:
+    """The same step over a `RepeatState`: no hypothesis writes the same `length` tokens twice.
+
+    Nothing is forbidden before `after` tokens are written.
+
+    Paulus, Xiong and Socher, 2018, https://arxiv.org/abs/1705.04304, section 2.5
+    """
+    if length < 1:
+        raise ValueError(f"expected a length of 1 or more, got {length}")
+
+    def restricted(
+        fed: Tensor, state: RepeatState, **options: Any
+    ) -> tuple[Tensor, Any, Weights | None]:
+        log_probabilities, inner, weights = step(fed, state.inner, **options)
+        read = torch.cat([state.fed, fed[:, None]], 1)
+        # the first token is not written, but what the search begins with
+        written = read[:, 1:]
+        if written.shape[1] >= max(length, after):
+            windows = written.unfold(1, length, 1)
+            last = written[:, None, written.shape[1] - (length - 1) :]
+            row, place = (windows[..., :-1] == last).all(-1).nonzero(as_tuple=True)
+            log_probabilities = log_probabilities.clone()
+            log_probabilities[row, windows[row, place, -1]] = float("-inf")
+        return log_probabilities, RepeatState(inner, read), weights
+
+    return restricted
+
+
 def check_vocabulary(tokens: Int[Tensor, " n"], log_probabilities: Float[Tensor, "n v"]) -> Tensor:
     """The tokens that a caller demands, after a check that they are in the vocabulary."""
     v = log_probabilities.shape[1]

@@ -51,10 +51,14 @@ class Evaluation:
     """The statistics of the main metric, one row per example, for paired comparisons."""
     report: ClassReport | None = None
     """Precision, recall and F1 of each class, and the confusion matrix, where there are classes."""
+    merit: float | None = None
+    """What decides which weights are the best in place of the main metric; higher is better."""
 
     @property
     def figure_of_merit(self) -> float:
-        """The main metric, its sign chosen so that higher is better."""
+        """What weights are chosen by: the main metric unless `merit` is set; higher is better."""
+        if self.merit is not None:
+            return self.merit
         value = self.metrics[self.main].value
         return value if self.higher else -value
 

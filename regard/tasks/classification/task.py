@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -231,19 +231,25 @@ class Classification:
         return True
 
     def validate(self, model: AnyClassifier) -> Evaluation:
-        """Accuracy on the validation data, by which the network is weighed against votes first."""
+        """Accuracy on the validation data, by which the network is weighed against votes first.
+
+        Beside votes, the likelihood of the labels decides which weights are the best: the accuracy
+        of few texts hardly changes while the network learns to correct the votes.
+        """
+        merit = None
         if isinstance(model, Classifier) and model.naive_bayes is not None:
-            fit_network_weight(self, model, model.naive_bayes)
+            merit = fit_network_weight(self, model, model.naive_bayes)
         corpus = require_corpus(self.valid)
         inputs = corpus.column("text" if self.features is None else "words")
         columns = zip(inputs, corpus.column("labels"), corpus.column("text"), strict=True)
-        return self.evaluate(
+        evaluation = self.evaluate(
             model,
             [
                 Labelled(given, tuple(self.labels.names[n] for n in numbers), text)
                 for given, numbers, text in columns
             ],
         )
+        return replace(evaluation, merit=merit)
 
     def evaluate(
         self, model: AnyClassifier, examples: Sequence[Labelled], *, metrics: Sequence[str] = ()
@@ -393,8 +399,8 @@ NETWORK_WEIGHTS = 2.0 ** np.arange(-4, 1.01, 0.25)
 
 
 @torch.no_grad()
-def fit_network_weight(task: Classification, model: Classifier, votes: NaiveBayes) -> None:
-    """Weigh the logits of the network by the likelihood of the validation data.
+def fit_network_weight(task: Classification, model: Classifier, votes: NaiveBayes) -> float:
+    """Weigh the logits of the network by the likelihood of the validation data; returns that.
 
     A network that has learned its texts by heart is far too sure of others, unlike the votes. The
     prior of the logarithm of the weight is a standard normal distribution, for few examples.
@@ -408,6 +414,7 @@ def fit_network_weight(task: Classification, model: Classifier, votes: NaiveBaye
         for i, weight in enumerate(NETWORK_WEIGHTS):
             losses[i] += float(task.entropy(alone * weight + voted, batch.labels, 0.0))
     votes.network_weight.fill_(float(NETWORK_WEIGHTS[losses.argmin()]))
+    return -float(losses.min()) / len(corpus)
 
 
 def _metrics(

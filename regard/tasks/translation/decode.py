@@ -24,9 +24,11 @@ from regard.search import (
     Coverage,
     Hypothesis,
     PerSentence,
+    RepeatState,
     Shared,
     Step,
     beam,
+    forbid_repeats,
     forbid_tokens,
     force_decode,
     greedy,
@@ -314,10 +316,14 @@ def search(
         "length_penalty": length_penalty,
     }
     step = forbid_tokens(batch.step(need_weights or bool(decoding.coverage)), NEVER_GENERATED)
+    state = batch.state
+    if decoding.no_repeat:
+        step = forbid_repeats(step, decoding.no_repeat, max(map(len, prefixes or [[]])))
+        state = RepeatState(state, batch.lengths.new_empty(len(batch.lengths), 0))
     if decoding.sampled:
         return sample(
-            forbid_tokens(batch.step(need_weights), NEVER_GENERATED),
-            batch.state,
+            step,
+            state,
             samples=decoding.nbest,
             temperature=1.0 if decoding.temperature is None else decoding.temperature,
             top_k=decoding.top_k,
@@ -327,10 +333,10 @@ def search(
             **common,
         )
     if decoding.beam == 1 and not decoding.coverage:
-        return [[best] for best in greedy(step, batch.state, **common)]
+        return [[best] for best in greedy(step, state, **common)]
     return beam(
         step,
-        batch.state,
+        state,
         width=decoding.beam,
         nbest=decoding.nbest,
         coverage=_coverage(batch, decoding.coverage, len([*chain(*names_around(task))])),

@@ -26,9 +26,11 @@ def search_natively(
 ) -> list[list[Hypothesis]] | None:
     """What `regard.search` returns for the same search; None where it has to make it.
 
-    That is where the decoder is not compiled, or where the search samples or counts coverage.
+    That is where the decoder is not compiled, or where the search samples, counts coverage or
+    forbids repetitions.
     """
-    if not isinstance(decoder, NativeDecoder) or decoding.sampled or decoding.coverage:
+    other = decoding.sampled or decoding.coverage or decoding.no_repeat
+    if not isinstance(decoder, NativeDecoder) or other:
         return None
     if isinstance(state.source, Shared):
         state = state._replace(source=state.source.value)

@@ -161,7 +161,13 @@ class Translation:
         """BLEU and chrF, by length too; `options` are those of `TranslationEvaluation`."""
         chosen = TranslationEvaluation(**options)
         sources = [pair.source for pair in examples]
-        hypotheses = self.translate(model, sources, beam=chosen.beam, quantize=chosen.quantize)
+        hypotheses = self.translate(
+            model,
+            sources,
+            beam=chosen.beam,
+            quantize=chosen.quantize,
+            no_repeat=chosen.no_repeat,
+        )
         texts = self.target.decode_batch([best.output for best in hypotheses])
         references = [pair.target for pair in examples]
         metric = bleu(texts, references, lowercase=chosen.lowercase)
@@ -204,9 +210,10 @@ class Translation:
         budget: int = BATCH_TOKENS,
         need_weights: bool = False,
         quantize: Quantization = "none",
+        no_repeat: int = 0,
     ) -> list[Hypothesis]:
         """The best translation of each text, in order."""
-        options = Decoding(beam=beam, quantize=quantize)
+        options = Decoding(beam=beam, quantize=quantize, no_repeat=no_repeat)
         nbest = decode(self, model, texts, options, budget=budget, need_weights=need_weights)
         return [best for best, *_ in nbest]
 

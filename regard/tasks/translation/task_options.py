@@ -76,6 +76,8 @@ class TranslationEvaluation:
 
     beam: Annotated[int, between(1, 1000)] = 5
     """Beam width."""
+    no_repeat: Annotated[int, between(0, 1000)] = 0
+    """Write no sequence of so many tokens twice; 0 allows repetitions."""
     lowercase: bool = False
     """Compare in lower case."""
     quantize: Quantization = "none"
@@ -97,6 +99,8 @@ class Decoding:
     """α in log p(y) / |y|^α, by which finished translations are ranked; 0 ranks by log p(y)."""
     coverage: Annotated[float, between(0, 1000)] = 0.0
     """β of the penalty for source words without attention (Wu et al., 2016)."""
+    no_repeat: Annotated[int, between(0, 1000)] = 0
+    """Write no sequence of so many tokens twice; 0 allows repetitions."""
     temperature: Annotated[float | None, between(0, 1000)] = None
     """Sample instead of searching, at this temperature."""
     top_k: Annotated[int | None, between(1, 10**7)] = None
