@@ -13,6 +13,8 @@ from sklearn.metrics import f1_score
 import regard
 from regard.cli import main
 from regard.inference.explain.explanations import explain
+from regard.tasks.registry import TASKS
+from regard.training.run import make_configs
 from regard.training.tensor_files import read_tensors
 from tests.tasks.tasks_data import write
 
@@ -90,12 +92,13 @@ def test_a_table_of_files_of_several_lengths_and_one_vector_a_text(tmp_path):
     trained(tmp_path / "other", [str(tmp_path / "flat.npy"), str(tmp_path / "flat.txt")])
 
 
-def test_word_ngrams_of_vectors_are_an_error(tmp_path, vector_run, capsys):
-    _, _, data = vector_run
-    command = ["train", "classify", "--data", *data, "--word-ngrams", "2"]
-    assert main([*command, "--out", str(tmp_path / "run")]) == 2
-    assert "--word-ngrams: the inputs are vectors, not words" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
+def test_words_vote_by_default_and_vectors_do_not(tmp_path, vector_run):
+    _, run, _ = vector_run
+    assert regard.load(run).model.naive_bayes is None
+    voting = regard.load(trained(tmp_path, opinions(tmp_path)))
+    assert voting.model.naive_bayes.evidence.longest == 2
+    data, _, _ = make_configs(TASKS["classify"], {"pretrained": "elsewhere"})
+    assert data.word_ngrams == 0
 
 
 @pytest.mark.parametrize(
@@ -309,7 +312,10 @@ def test_ngrams_vote_alike_in_batches_packed_runs_traces_and_explanations(severa
     packed = regard.load(tmp_path / "packed")
     np.testing.assert_array_equal(packed.task.probabilities(packed.model, texts), together)
 
-    votes = {v["ngram"]: v["logits"] for v in run.trace("a dull plot").prediction["votes"]}
+    trace = run.trace("a dull plot")
+    share = run.model.naive_bayes.network_weight
+    assert trace.prediction["network_weight"] == pytest.approx(float(share))
+    votes = {v["ngram"]: v["logits"] for v in trace.prediction["votes"]}
     assert max(votes["dull"], key=votes["dull"].get) == "no"
     explained = explain(run, "a dull plot")
     rows = [a.values for a in explained.attributions if a.method == "n-gram votes"]
@@ -362,27 +368,57 @@ def test_a_run_that_was_made_before_ngrams_voted_has_none_and_resumes(tmp_path, 
     assert regard.load(run).model.naive_bayes is None
 
 
-def test_the_network_is_weighed_by_the_likelihood_of_the_validation_data(tmp_path):
-    from scipy.optimize import minimize_scalar
-
-    from regard.tasks.classification.task import fit_network_weight
+@pytest.fixture
+def voters(tmp_path):
+    """A task with its corpora, a classifier with votes, and all validation texts."""
     from regard.tasks.shared.splits import with_corpora
 
     data = opinions(tmp_path)
     run = regard.load(trained(tmp_path, data, "--word-ngrams", "2", "--valid", *data))
-    task, model = with_corpora(run.task, run.folder.data), run.model
+    task = with_corpora(run.task, run.folder.data)
+    return task, run.model, task.batch_of(task.valid, np.arange(60))
+
+
+def likelihoods(model, batch, weight):
+    """The log-probability of each label by the network with this weight, and votes."""
     with torch.no_grad():
-        model.decision.weight *= 40  # far too sure, and not always right
-        fit_network_weight(task, model, model.naive_bayes)
-        batch = task.batch_of(task.valid, np.arange(60))
         alone = model(batch.words, batch.lengths, votes=False).logits.double()
         votes = model.naive_bayes(batch.words, batch.lengths).double()
+    chances = (alone * weight + votes).log_softmax(-1)
+    return chances.gather(1, batch.labels[:, None])[:, 0].numpy()
 
-    def loss(exponent):
-        logits = alone * 2**exponent + votes
-        entropy = torch.nn.functional.cross_entropy(logits, batch.labels, reduction="sum")
-        return float(entropy) + (exponent * np.log(2)) ** 2 / 2
 
-    best = minimize_scalar(loss, bounds=(-4, 1), method="bounded").x
-    assert np.log2(float(model.naive_bayes.network_weight)) == pytest.approx(best, abs=0.26)
-    assert best < -0.5
+@pytest.mark.parametrize("sharpness", [3, 40])
+def test_the_network_is_weighed_by_what_it_surely_adds_to_the_likelihood(voters, sharpness):
+    from scipy.optimize import minimize_scalar
+
+    from regard.tasks.classification.task import fit_network_weight
+
+    task, model, batch = voters
+    with torch.no_grad():
+        model.decision.weight *= sharpness
+        merit = fit_network_weight(task, model, model.naive_bayes)
+    without = likelihoods(model, batch, 0.0)
+
+    def surely(exponent):
+        gain = likelihoods(model, batch, 2**exponent) - without
+        return gain.sum() - gain.std() * len(gain) ** 0.5
+
+    best = minimize_scalar(lambda x: -surely(x), bounds=(-4, 1), method="bounded").x
+    weight = float(model.naive_bayes.network_weight)
+    if surely(best) <= 0.01:
+        assert weight == 0
+        assert merit == pytest.approx(without.mean(), rel=1e-4)
+    else:
+        assert np.log2(weight) == pytest.approx(best, abs=0.26)
+        assert merit == pytest.approx((without.sum() + surely(np.log2(weight))) / 60, rel=1e-4)
+
+
+def test_a_network_that_adds_nothing_has_no_weight(voters):
+    from regard.tasks.classification.task import fit_network_weight
+
+    task, model, _ = voters
+    with torch.no_grad():
+        model.decision.weight.normal_(std=3, generator=torch.Generator().manual_seed(5))
+        fit_network_weight(task, model, model.naive_bayes)
+    assert float(model.naive_bayes.network_weight) == 0

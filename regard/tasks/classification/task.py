@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor
 
 from regard.data import DataReport, Labelled, Labels, Source, Summary, read_labelled
@@ -225,6 +226,15 @@ class Classification:
             )
         return F.cross_entropy(logits, labels, weights, reduction="sum", label_smoothing=smoothing)
 
+    def log_likelihoods(self, logits: Tensor, labels: Tensor) -> Float[Tensor, "b"]:
+        """The log-probability of the labels of each text, times the weight of its label."""
+        weights = to_device(self.label_weights, logits.device)
+        if self.several:
+            return -F.binary_cross_entropy_with_logits(
+                logits, labels, pos_weight=weights, reduction="none"
+            ).sum(1)
+        return -F.cross_entropy(logits, labels, weights, reduction="none")
+
     @property
     def shares_validation(self) -> bool:
         """Processes share out the batches of its validation."""
@@ -394,27 +404,36 @@ class Classification:
         return (self.separator or " ").join(labels)
 
 
-NETWORK_WEIGHTS = 2.0 ** np.arange(-4, 1.01, 0.25)
+NETWORK_WEIGHTS = np.append(0.0, 2.0 ** np.arange(-4, 1.01, 0.25))
 """Weights of a network beside votes, of which validation chooses one."""
 
 
 @torch.no_grad()
 def fit_network_weight(task: Classification, model: Classifier, votes: NaiveBayes) -> float:
-    """Weigh the logits of the network by the likelihood of the validation data; returns that.
+    """Weigh the logits of the network by the likelihood of the validation data.
 
-    A network that has learned its texts by heart is far too sure of others, unlike the votes. The
-    prior of the logarithm of the weight is a standard normal distribution, for few examples.
+    A network that has learned its texts by heart is far too sure of others, unlike the votes. It
+    gets the weight for which the likelihood gains most beyond the standard error of the gain, and
+    none where no gain is larger than that. Returns the likelihood of a text with that gain.
     """
     corpus = require_corpus(task.valid)
-    losses = np.log(NETWORK_WEIGHTS) ** 2 / 2
+    alone, gains = [], []
     for chosen in ordered_batches(corpus.lengths("words"), 16384):
         batch = to_device(task.batch_of(corpus, chosen), model)
-        alone = model(batch.words, batch.lengths, votes=False).logits
+        logits = model(batch.words, batch.lengths, votes=False).logits
         voted = votes(batch.words, batch.lengths)
-        for i, weight in enumerate(NETWORK_WEIGHTS):
-            losses[i] += float(task.entropy(alone * weight + voted, batch.labels, 0.0))
-    votes.network_weight.fill_(float(NETWORK_WEIGHTS[losses.argmin()]))
-    return -float(losses.min()) / len(corpus)
+        without = task.log_likelihoods(voted, batch.labels)
+        rows = [
+            task.log_likelihoods(logits * float(weight) + voted, batch.labels) - without
+            for weight in NETWORK_WEIGHTS
+        ]
+        alone.append(without.double().cpu())
+        gains.append(torch.stack(rows, 1).double().cpu())
+    gain = torch.cat(gains)
+    sure = gain.sum(0) - (gain - gain.mean(0)).square().sum(0).sqrt()
+    best = int(sure.argmax())
+    votes.network_weight.fill_(float(NETWORK_WEIGHTS[best]))
+    return float(torch.cat(alone).sum() + sure[best]) / len(gain)
 
 
 def _metrics(
@@ -495,8 +514,6 @@ def prepare(data: ClassificationData, folder: Path, seed: int) -> DataReport:
         vocabularies = {"text": tokenizer.size}
     elif data.vectors is not None:
         raise OptionError("vectors", "the inputs are vectors already, not words")
-    elif data.word_ngrams:
-        raise OptionError("word_ngrams", "the inputs are vectors, not words")
     else:
         save_size(folder, features)
         note = f"vectors of {features} numbers"

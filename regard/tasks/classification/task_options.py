@@ -16,8 +16,9 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "warmup": 100,
     "label_smoothing": 0.1,
     "average": 5,
+    "word_ngrams": 2,
 }
-PRETRAINED_DEFAULTS: dict[str, Any] = dict(pretrained_options.DEFAULTS)
+PRETRAINED_DEFAULTS: dict[str, Any] = {**pretrained_options.DEFAULTS, "word_ngrams": 0}
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class ClassificationData:
     word_dropout: Annotated[float, PROPORTION] = 0.2
     """Probability that a word is replaced by the unknown token in training."""
     word_ngrams: Annotated[int, between(0, 4)] = 0
-    """Maximum length of the word n-grams that vote on the label by naive Bayes, in addition to the
-    network; 0 for none."""
+    """Maximum length of the word n-grams that vote on the label of a text by naive Bayes, in
+    addition to the network, which is weighted on the validation data; 0 for the network alone."""
     class_weights: Literal["none", "balanced"] = "none"
     """Weights of labels in the loss; balanced: rare labels count as much as frequent ones."""
     pretrained: str | None = None

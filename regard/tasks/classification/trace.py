@@ -47,7 +47,7 @@ def trace_text(task: Classification, model: AnyClassifier, text: str) -> Trace:
 
 def _votes(
     task: Classification, model: AnyClassifier, inputs: tuple[Tensor, Tensor]
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, Any]:
     """The n-grams of the text with the strongest votes, and what each adds to the logits."""
     if isinstance(model, PretrainedClassifier) or model.naive_bayes is None:
         return {}
@@ -57,13 +57,14 @@ def _votes(
     words = [vocabulary[i] for i in ids.tolist()]
     strongest = sorted(votes, key=lambda vote: -max(abs(logit) for logit in vote[2]))
     return {
+        "network_weight": float(model.naive_bayes.network_weight),
         "votes": [
             {
                 "ngram": " ".join(words[start:end]),
                 "logits": dict(zip(task.labels.names, logits, strict=True)),
             }
             for start, end, logits in strongest[:STRONGEST]
-        ]
+        ],
     }
 
 
