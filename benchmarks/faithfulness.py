@@ -61,7 +61,8 @@ def _report(
 ) -> str:
     """Train one model and report, as Markdown."""
     budget = {} if chosen.epochs is None else {"epochs": chosen.epochs}
-    run = regard.train("classify", train, out=out, pooling="weighted", **budget, **MODELS[model])
+    options = {"pooling": "weighted", "word_ngrams": 0, **budget, **MODELS[model]}
+    run = regard.train("classify", train, out=out, **options)
     right = run.evaluate(test).metrics["accuracy"]
     texts = read_texts(run, test)[0]
     drawn = Random(0).sample(texts, min(chosen.texts, len(texts)))

@@ -2,7 +2,7 @@
 
     python benchmarks/learning.py --data FOLDER [--only NAME …] [--out runs/learning] [--threads 2]
 
-FOLDER holds multi30k/, sst2/, wikiann-en/ and wikitext-2/. Every run is the command that is
+FOLDER holds multi30k/, sst2/, wikiann-en/, wnut17/ and wikitext-2/. Every run is the command that is
 printed: `regard train` with no option but its files and what is compared, then `regard evaluate`.
 What is in the folder of the runs already is not trained again, and a run that was interrupted goes
 on: its minutes add up. A trial that fails is said, and the others follow. The table goes to
@@ -50,18 +50,22 @@ TEST2016 = (
     "--data {data}/multi30k/test_2016_flickr.de {data}/multi30k/test_2016_flickr.en --lowercase"
 )
 SST = "classify --data {data}/sst2/train.tsv"
+NETWORK = f"{SST} --word-ngrams 0"
 WIKITEXT = (
     "language --data {data}/wikitext-2/train.txt --tokenizer word --vocabulary 40000 "
     "--word-size 128 --batch-tokens 1280 --learning-rate 3e-3 --dropout 0.1 --minutes 28"
 )
+NGRAMS = "language --data {data}/wikitext-2/train.txt --minutes 15"
+NO_NGRAMS = f"{WIKITEXT} --ngrams 0"
 TRIALS = (
     Trial("multi30k recurrent additive", MULTI30K, TEST2016, "bleu", "≥ 35"),
     Trial("multi30k transformer", f"{MULTI30K} --model transformer", TEST2016, "bleu", "≥ 37"),
     Trial("multi30k recurrent, no attention", f"{MULTI30K} --attention none", TEST2016, "bleu"),
     Trial("sst2", SST, "--data {data}/sst2/dev.tsv", "accuracy", "≥ 0.80"),
+    Trial("sst2 without votes", NETWORK, "--data {data}/sst2/dev.tsv", "accuracy"),
     Trial(
         "sst2 sum of word vectors",
-        f"{SST} --encoder none --pooling sum",
+        f"{NETWORK} --encoder none --pooling sum",
         "--data {data}/sst2/dev.tsv",
         "accuracy",
     ),
@@ -73,15 +77,27 @@ TRIALS = (
         "≥ 0.78",
     ),
     Trial(
+        "wnut17",
+        "tag --data {data}/wnut17/train.conll",
+        "--data {data}/wnut17/dev.conll",
+        "f1",
+    ),
+    Trial(
+        "wikitext-2, the default with n-grams",
+        NGRAMS,
+        "--data {data}/wikitext-2/valid.txt",
+        "perplexity_per_word",
+    ),
+    Trial(
         "wikitext-2 lstm",
-        f"{WIKITEXT} --attention none",
+        f"{NO_NGRAMS} --attention none",
         "--data {data}/wikitext-2/valid.txt",
         "perplexity_per_word",
         "≤ 150",
     ),
     Trial(
         "wikitext-2 lstm with attention",
-        f"{WIKITEXT} --width 211",
+        f"{NO_NGRAMS} --width 211",
         "--data {data}/wikitext-2/valid.txt",
         "perplexity_per_word",
         "≤ 150",

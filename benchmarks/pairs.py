@@ -2,8 +2,8 @@
 
     python benchmarks/pairs.py [--out runs/pairs] [--threads 2]
 
-Trains classifiers on the built-in opinions, each with the command that is printed and no option but
-how it pools and what gives words their context, and counts in how many minimal pairs both texts are
+Trains classifiers on the built-in opinions without votes of n-grams, each with the command that is
+printed and no option but how it pools and what gives words their context, and counts in how many minimal pairs both texts are
 right. Runs that are there already are not trained again, and those that were interrupted go on.
 Exit code 1 if a bar is missed.
 """
@@ -61,7 +61,8 @@ def main() -> int:
     rows, missed = [], False
     for trial in TRIALS:
         run = chosen.out / trial.name
-        command = ["train", "classify", *trial.options.split(), "--out", str(run)]
+        command = ["train", "classify", "--word-ngrams", "0", *trial.options.split()]
+        command += ["--out", str(run)]
         print(f"$ regard {' '.join(command)}", file=sys.stderr, flush=True)
         subprocess.run(
             [sys.executable, "-m", "regard", *command],
@@ -75,7 +76,8 @@ def main() -> int:
         missed = missed or not met
         bar = f"≥ {CONTEXT:.0%}" if trial.context else f"≤ {SUM:.0%}"
         rows.append(
-            f"| `regard train classify {trial.options}`".rstrip() + f" | {test.value:.1%} "
+            f"| `regard train classify --word-ngrams 0 {trial.options}`".rstrip()
+            + f" | {test.value:.1%} "
             f"| {each.value:.1%} | **{both.value:.1%}** [{both.low:.1%}, {both.high:.1%}] "
             f"| {bar} | {'PASS' if met else 'MISS'} |"
         )

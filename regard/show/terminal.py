@@ -131,6 +131,9 @@ def report(
         lines.append((top_keys if wide else shaded_matrix)(look, width=width, colour=colour))
     if trace.looks:
         lines += ["", truncate("Weights show where the model looked, not why it answered.", width)]
+        if isinstance(share := trace.prediction.get("network_weight"), float):
+            voting = f"N-grams vote beside the network, whose logits are multiplied by {share:.2g}."
+            lines.append(truncate(voting, width))
     else:
         message = no_attention(trace)
         lines += ["", f"{message[0].upper()}{message[1:]}."]
