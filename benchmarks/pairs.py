@@ -4,8 +4,8 @@
 
 Trains classifiers on the built-in opinions without votes of n-grams, each with the command that is
 printed and no option but how it pools and what gives words their context, and counts in how many
-minimal pairs both texts are right. Runs that are there already are not trained again, and those that were interrupted go on.
-Exit code 1 if a bar is missed.
+minimal pairs both texts are right. Runs that are there already are not trained again, and those
+that were interrupted go on. Exit code 1 if a bar is missed.
 """
 
 import argparse
