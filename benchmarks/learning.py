@@ -4,10 +4,10 @@
 
 FOLDER holds multi30k/, sst2/, wikiann-en/, wnut17/ and wikitext-2/. Every run is the command that
 is printed: `regard train` with no option but its files and what is compared, then `regard
-evaluate`. What is in the folder of the runs already is not trained again, and a run that was interrupted goes
-on: its minutes add up. A trial that fails is said, and the others follow. The table goes to
-standard output and, with --write, between the marks in docs/benchmarks/learning.md; then it holds
-every trial that was measured, those left out by --only too.
+evaluate`. What is in the folder of the runs already is not trained again, and a run that was
+interrupted goes on: its minutes add up. A trial that fails is said, and the others follow. The
+table goes to standard output and, with --write, between the marks in docs/benchmarks/learning.md;
+then it holds every trial that was measured, those left out by --only too.
 
 Minutes are those of the clock; processor minutes are what the process of the training used, all
 its threads together: these say how much work it was where other programs ran beside it.

@@ -102,12 +102,17 @@ class StackedCell(nn.Module):
         self, hidden: Float[Tensor, "b h"], memory: Float[Tensor, "b h"] | None = None
     ) -> State:
         """The state in which every cell begins like `Cell.initial`."""
-        return tuple(part for cell in self.cells for part in cell.initial(hidden, memory))
+        return tuple(part for cell in self.bottom_up for part in cell.initial(hidden, memory))
+
+    @property
+    def bottom_up(self) -> list[Cell]:
+        """The cells, each below the next."""
+        return [cell for cell in self.cells if isinstance(cell, Cell)]
 
     def forward(self, inputs: Float[Tensor, "b w"], state: State) -> State:
         """The next state; its first part is the hidden vector of the top cell."""
         parts = len(state) // len(self.cells)
-        *lower, top = self.cells
+        *lower, top = self.bottom_up
         after: list[Tensor] = []
         for number, cell in enumerate(lower, 1):
             after += cell(inputs, state[parts * number : parts * (number + 1)])

@@ -162,7 +162,7 @@ def _cells_step(cell: Cell | StackedCell, inputs: list[Value], state: list[Value
     if isinstance(cell, Cell):
         return cell_step(cell, inputs, state)
     parts = len(state) // len(cell.cells)
-    *lower, top = cell.cells
+    *lower, top = cell.bottom_up
     after: list[Value] = []
     for number, layer in enumerate(lower, 1):
         after += cell_step(layer, inputs, state[parts * number : parts * (number + 1)])
