@@ -35,6 +35,8 @@ SECTION = re.compile(
 )
 
 
+SHOWN = 4
+"""Pictures of an experiment that its chapter shows; its report has all."""
 STORY = "Viola was a fisher who lived near the lighthouse . Her teacher Oswald owned"
 
 
@@ -153,7 +155,7 @@ def experiment_section(result: dict[str, Any]) -> str:
         "",
         f"**{outcome}:** {result['summary']}",
         "",
-        *(f"![{name}: {Path(p).stem}](plots/{name}-{p})" for p in result["pictures"][:2]),
+        *(f"![{name}: {Path(p).stem}](plots/{name}-{p})" for p in result["pictures"][:SHOWN]),
         "",
         *(
             f"{heading}:\n\n{markdown_table(Table(**table))}\n"
@@ -179,7 +181,7 @@ def fill_chapters(results: Path, guide: Path) -> list[str]:
                 print(f"{chapter.name}: no result of {name} in {results}", file=sys.stderr)
                 continue
             result = json.loads(source.read_text(encoding="utf-8"))
-            for picture in result["pictures"][:2]:
+            for picture in result["pictures"][:SHOWN]:
                 shutil.copyfile(results / name / picture, plots / f"{name}-{picture}")
             section = experiment_section(result)
             old = next(match for match in SECTION.finditer(text) if match["name"] == name)

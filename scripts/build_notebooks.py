@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 NOTEBOOKS = Path(__file__).parents[1] / "docs/notebooks"
-SECONDS = 600
+SECONDS = 1800
 """Time that a cell may take."""
 VIEWER = re.compile(r'<iframe [^>]*srcdoc="([^"]*)"')
 TERMINAL_CODE = re.compile(r"\x1b\[[0-9;]*m")

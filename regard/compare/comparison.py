@@ -85,8 +85,8 @@ def compare(
     make_cells(make_grid(spec, given, vary, allowed).systems, seeds)  # refuses before any work
     folder = ComparisonFolder(Path(out) if out is not None else _next_folder(task))
     tests = None if test is None else _names(test)
+    plan = _plan(task, given, vary, budget, equal, tests)
     with folder.hold():
-        plan = _plan(task, given, vary, budget, equal, tests)
         resumed = folder.begin({**plan, "seeds": seeds})
         grid = _make_systems(spec, given, vary, allowed, tests, equal, device, folder, log)
         cells = make_cells(grid.systems, seeds)

@@ -19,7 +19,7 @@ TOPICS = {
     "L5": "sharing over time",
     "S2": "the bottleneck",
     "S4": "attention in the decoder",
-    "S5": "alignment",
+    "S5": "alignment and interpretation",
     "A1": "scores",
     "A2": "query, key and value",
     "A3": "self-attention without weights",
@@ -114,5 +114,9 @@ class Experiment:
 
     @property
     def topics(self) -> str:
-        """The rows in words."""
-        return ", ".join(TOPICS.get(row, row) for row in self.row.split(", "))
+        """The rows with their topics.
+
+        >>> Experiment("x", "It is so.", "nobody", "A3, C5", 1, lambda setting: None).topics
+        'A3 self-attention without weights, C5 masked errors'
+        """
+        return ", ".join(f"{row} {TOPICS.get(row, '')}".strip() for row in self.row.split(", "))

@@ -117,14 +117,14 @@ def train_on_built_in_data(setting: Setting, task: str, name: str, **options: An
     Each size has runs and data of its own.
     """
     if TASKS.row(task).generated is None:
-        options |= _files(setting, str(TASKS.row(task).corpus))
+        options |= data_files(setting, str(TASKS.row(task).corpus))
     place = setting.folder / "runs" / setting.size / name
     folder, _ = train_run(task, options, place, device=setting.device)
     return load(folder.path, setting.device)
 
 
-def _files(setting: Setting, corpus: str) -> dict[str, list[str]]:
-    """Training and validation data in files; fewer examples than the whole corpus has."""
+def data_files(setting: Setting, corpus: str) -> dict[str, list[str]]:
+    """Training and validation data in files, made once; a part of the whole corpus."""
     folder = setting.folder / "data" / setting.size
     if not folder.exists():
         made = make_corpus(corpus, setting.pick(100, 8000, None))

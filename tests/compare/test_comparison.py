@@ -204,7 +204,8 @@ def test_the_verdict_claims_no_more_than_the_test_shows():
         result(a=[failure("a, seed 1", "no disk")])
 
 
-def test_mistakes_on_the_command_line(capsys):
+def test_mistakes_on_the_command_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert main(["compare", "classify", "--vary", "poling=sum,mean"]) == 2
     assert "did you mean 'pooling'?" in capsys.readouterr().err
     assert main(["compare", "classify", "--vary", "pooling=sum,mean", "--budget", "soon"]) == 2
@@ -212,6 +213,9 @@ def test_mistakes_on_the_command_line(capsys):
     words = ["compare", "classify", "--vary", "pooling=sum,mean", "--ray-address", "a:1"]
     assert main(words) == 2
     assert "--ray-address: needs --on ray" in capsys.readouterr().err
+    assert main([*words[:4], "--data", "nothere.tsv"]) == 2
+    assert "nothere.tsv: no such file" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_killed_and_resumed(tmp_path, data, capsys):

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from regard.cli import main
+from regard.errors import RegardError
 from regard.experiments import EXPERIMENTS, Finding, experiment_table
 from regard.experiments.claims import (
     TOPICS,
@@ -20,6 +21,7 @@ from regard.experiments.claims import (
     over_seeds,
 )
 from regard.experiments.experiment_results import report_all, run_experiment, verdict
+from regard.experiments.two_processes import processor_seconds, share_out
 from regard.plugins import Table
 
 NAMES = list(EXPERIMENTS)
@@ -75,7 +77,10 @@ def test_intervals_over_seeds():
 def test_the_command(capsys, tmp_path):
     assert main(["experiment", "--list"]) == 0
     listed = " ".join(capsys.readouterr().out.split())
-    assert all(one.name in listed and one.claim in listed for one in EXPERIMENTS.values())
+    for one in EXPERIMENTS.values():
+        assert one.name in listed
+        assert f"{one.claim} ({one.source}; {one.topics})" in listed
+    assert "A4 heads and positions" in listed
     assert "reweigh 0.1 Self-attention without weights" in listed
     assert main(["experiment", "permutaton"]) == 2
     assert "did you mean 'permutation'?" in capsys.readouterr().err
@@ -132,3 +137,26 @@ def test_all_experiments_leave_other_files_as_they_are(tmp_path, capsys, monkeyp
             "notes.txt", "distance", "masking", "report.html"
         }  # fmt: skip
         assert [path.name for path in (tmp_path / "distance").iterdir()] == ["report.html"]
+
+
+def test_halves_of_the_work_in_two_processes(tmp_path):
+    jobs = [("a", 1), ("b", 2), ("c", 3)]
+    setting = Setting("default", tmp_path, device="cpu")
+    before = processor_seconds()
+    found = share_out(setting, describe_job, jobs)
+    assert [one[:3] for one in found] == [["default", str(tmp_path), [*job]] for job in jobs]
+    assert found[0][3] == found[2][3] != found[1][3]
+    assert os.getpid() not in [one[3] for one in found]
+    assert processor_seconds() > before
+    here = share_out(Setting("tiny", tmp_path), describe_job, jobs)
+    assert [one[3] for one in here] == 3 * [os.getpid()]
+    with pytest.raises(RegardError, match=r"^a process of the experiment failed: .*by zero$"):
+        share_out(setting, divide, [(1, 0)])
+
+
+def describe_job(setting, *job):
+    return [setting.size, str(setting.folder), [*job], os.getpid()]
+
+
+def divide(setting, a, b):
+    return a / b

@@ -24,6 +24,7 @@ from regard.experiments.trained import (
     induction,
     learned_alignments,
     lengths,
+    link_errors,
     lookup_task,
     negation,
     other_weights,
@@ -47,7 +48,7 @@ def test_each_size_has_runs_and_data_of_its_own(tmp_path):
     assert run.folder.path == tmp_path / "runs/tiny/a"
     counts = {}
     for size in ("tiny", "default"):
-        (path,) = fitting._files(Setting(size, tmp_path), "english_french")["data"]
+        (path,) = fitting.data_files(Setting(size, tmp_path), "english_french")["data"]
         counts[size] = len(Path(path).read_text("utf-8").splitlines())
     assert counts == {"tiny": 100, "default": 8000}
 
@@ -284,13 +285,13 @@ def test_alignments_of_planted_weights():
     """Planted: weights on the known links, and weights on none of them."""
     pairs = [AlignedPair("a b c", "x y z", links=((0, 0), (1, 2), (2, 1)))]
     right = np.eye(3)[[0, 2, 1]]
-    gold = learned_alignments.gold_links(pairs)
-    error, entropy = learned_alignments.error_and_entropy([right], gold)
+    gold = link_errors.gold_links(pairs)
+    error, entropy = link_errors.error_and_entropy([right], gold)
     assert (error, entropy) == (0.0, pytest.approx(0.0, abs=1e-9))
-    wrong, bits = learned_alignments.error_and_entropy([np.full((3, 3), 1 / 3)], gold)
+    wrong, bits = link_errors.error_and_entropy([np.full((3, 3), 1 / 3)], gold)
     assert wrong == pytest.approx(2 / 3)  # of three links to the first word one is right
     assert bits == pytest.approx(np.log2(3))
-    diagonal, _ = learned_alignments.error_and_entropy(learned_alignments.diagonal(pairs), gold)
+    diagonal, _ = link_errors.error_and_entropy(link_errors.diagonal(pairs), gold)
     assert diagonal == pytest.approx(2 / 3)
     learned = {score: [0.1, 0.12] for score in learned_alignments.SCORES}
     assert learned_alignments.judge(learned, diagonal)

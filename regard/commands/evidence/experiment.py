@@ -76,14 +76,17 @@ def _list() -> None:
 
     width = max(50, terminal_width(100))
     margin = max(map(len, EXPERIMENTS)) + 2
-    print(f"{'name':{margin}}minutes  claim, and where it was made")
+    print(f"{'name':{margin}}minutes  claim, where it was made, and its topic")
     for one in EXPERIMENTS.values():
-        claim = f"{one.claim} ({one.source})"
+        claim = f"{one.claim} ({one.source}; {one.topics})"
         lines = textwrap.wrap(claim, width - margin - 9, break_on_hyphens=False)
         for i, line in enumerate(lines):
             start = f"{one.name:{margin}}{one.minutes:>7g}" if i == 0 else " " * (margin + 7)
             print(f"{start}  {line}")
-    print("\nMinutes are approximate, on two cores. To run one: regard experiment NAME")
+    print(
+        "\nMinutes are approximate, on two cores; A3 and the like are topics of the lectures."
+        "\nTo run one: regard experiment NAME"
+    )
 
 
 def _run(chosen: argparse.Namespace, name: str) -> Any:

@@ -111,7 +111,7 @@ def judge(found: dict[str, list[Answer]]) -> bool:
 
 def run(setting: Setting) -> Finding:
     """Train every kind with several seeds, and give them other weights."""
-    steps, seeds = setting.pick(10, 300, 2000), setting.pick(2, 3, 10)
+    steps, seeds = setting.pick(10, 300, 2000), setting.pick(2, 6, 10)
     found: dict[str, list[Answer]] = {}
     for kind in KINDS:
         for seed in range(seeds):

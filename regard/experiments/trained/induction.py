@@ -71,7 +71,7 @@ def judge(one: list[float], two: list[float]) -> bool:
 
 def run(setting: Setting) -> Finding:
     """Train one and two layers with several seeds."""
-    steps, seeds = setting.pick(20, 700, 3000), setting.pick(1, 2, 5)
+    steps, seeds = setting.pick(20, 700, 3000), setting.pick(1, 4, 5)
     right: dict[int, list[float]] = {1: [], 2: []}
     matching: dict[int, list[float]] = {1: [], 2: []}
     series = []

@@ -14,8 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from regard.corpora import make_corpus
 from regard.experiments.claims import (
     Experiment,
@@ -25,40 +23,18 @@ from regard.experiments.claims import (
     clearly_above,
     over_seeds,
 )
-from regard.experiments.fitting import train_on_built_in_data
+from regard.experiments.fitting import data_files, train_on_built_in_data
+from regard.experiments.trained.link_errors import diagonal, error_and_entropy, gold_links
+from regard.experiments.two_processes import share_out
 from regard.inference.align.alignments import attention_places, pair_attention
-from regard.inference.align.extract_links import argmax
 from regard.inference.run import Run
-from regard.metrics import metric_value
-from regard.metrics.alignment import GoldLinks, alignment_error_rate
 from regard.show.charts import Axis, Series, line_chart
 from regard.show.draw import draw_svg
 
+CORPUS = "english_french"
 SCORES = ("additive", "bilinear", "dot", "location")
 CONTENT = ("additive", "bilinear", "dot")
 """Scores that read what a word is; location reads only the decoder and counts places."""
-
-
-def gold_links(pairs: Sequence[Any]) -> list[GoldLinks]:
-    """The known links of built-in pairs; all are sure."""
-    return [GoldLinks(frozenset(pair.links), frozenset(pair.links)) for pair in pairs]
-
-
-def error_and_entropy(weights: Sequence[np.ndarray], gold: list[GoldLinks]) -> tuple[float, float]:
-    """AER of the largest weight per target word, and the mean entropy of the rows in bits."""
-    error = metric_value(alignment_error_rate([argmax(one) for one in weights], gold))
-    rows = np.concatenate([one.ravel() * np.log2(one.ravel() + 1e-12) for one in weights])
-    return error, -float(rows.sum()) / sum(len(one) for one in weights)
-
-
-def diagonal(pairs: Sequence[Any]) -> list[np.ndarray]:
-    """Weights that link each target word to the source word at the same relative place."""
-    maps = []
-    for pair in pairs:
-        source, target = len(pair.source.split()), len(pair.target.split())
-        nearest = np.round(np.linspace(0, source - 1, target)).astype(int)
-        maps.append(np.eye(source)[nearest])
-    return maps
 
 
 def measure(run: Run, pairs: Sequence[Any]) -> tuple[float, float]:
@@ -76,6 +52,41 @@ def judge(final: dict[str, list[float]], diagonal_error: float) -> bool:
     )
 
 
+def train(setting: Setting, score: str, seed: int, steps: int) -> Run:
+    """A translator with a score; the same run folder is extended by ever more updates."""
+    return train_on_built_in_data(
+        setting,
+        "translation",
+        f"{score}-{seed}",
+        attention=score,
+        tokenizer="word",
+        width=setting.pick(16, 96, 128),
+        dropout=0.1,
+        batch_tokens=512,
+        learning_rate=0.003,
+        steps=steps,
+        seed=seed,
+        evaluate_every=10**9,
+    )
+
+
+def held_out_pairs(setting: Setting) -> Sequence[Any]:
+    """Sentence pairs with known links, which no translator is trained on."""
+    corpus = make_corpus(CORPUS, setting.pick(100, 1000, 5000))
+    return corpus.valid[: setting.pick(5, 100, 500)]
+
+
+def updates(setting: Setting) -> list[int]:
+    """When to measure."""
+    return setting.pick([2, 4], [50, 100, 200, 400, 800], [100, 300, 1000, 3000])
+
+
+def through_training(setting: Setting, score: str, seed: int) -> list[tuple[float, float]]:
+    """AER and entropy after each part of the training."""
+    pairs = held_out_pairs(setting)
+    return [measure(train(setting, score, seed, steps), pairs) for steps in updates(setting)]
+
+
 def run(setting: Setting) -> Finding:
     """Train in a folder that is removed: runs of an earlier call would be at their ends already."""
     with TemporaryDirectory() as folder:
@@ -84,29 +95,16 @@ def run(setting: Setting) -> Finding:
 
 def _run(setting: Setting) -> Finding:
     """Train with every score and seed for ever more updates, and measure after each part."""
-    points = setting.pick([2, 4], [50, 100, 200, 400], [100, 300, 1000, 3000])
-    seeds = setting.pick(1, 3, 5)
-    corpus = make_corpus("english_french", setting.pick(100, 1000, 5000))
-    pairs: Sequence[Any] = corpus.valid[: setting.pick(5, 100, 500)]
-    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    points, pairs, seeds = updates(setting), held_out_pairs(setting), setting.pick(1, 3, 5)
+    jobs = [(score, seed) for score in SCORES for seed in range(1, seeds + 1)]
+    data_files(setting, CORPUS)  # both processes read the same
+    found = dict[tuple[str, int], list[tuple[float, float]]]()
+    for (score, _), values in zip(jobs, share_out(setting, through_training, jobs), strict=True):
+        for steps, one in zip(points, values, strict=True):
+            found.setdefault((score, steps), []).append(one)
     maps = {}
     for score in SCORES:
-        for seed in range(1, seeds + 1):
-            for steps in points:  # the same run folder: each part extends the one before
-                trained = train_on_built_in_data(
-                    setting,
-                    "translation",
-                    f"{score}-{seed}",
-                    attention=score,
-                    width=setting.pick(16, 96, 128),
-                    batch_tokens=512,
-                    learning_rate=0.003,
-                    steps=steps,
-                    seed=seed,
-                    evaluate_every=10**9,
-                )
-                found.setdefault((score, steps), []).append(measure(trained, pairs))
-        example = trained.trace(pairs[0].source, pairs[0].target)
+        example = train(setting, score, 1, points[-1]).trace(pairs[0].source, pairs[0].target)
         maps[f"learned-{score}"] = draw_svg(example, title=f"What {score} attention has learned")
     baseline, _ = error_and_entropy(diagonal(pairs), gold_links(pairs))
     last, numbers, pictures = points[-1], dict[str, Measured](), dict[str, str]()

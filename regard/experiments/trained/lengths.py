@@ -85,7 +85,7 @@ def judge(trained: dict[str, float], longest: dict[str, float]) -> bool:
 def run(setting: Setting) -> Finding:
     """Train every kind with several seeds, and test it at longer lengths."""
     lengths = setting.pick([16, 32], [16, 24, 32, 64, 128], [16, 32, 64, 128, 256, 512])
-    steps, seeds = setting.pick(10, 250, 1500), setting.pick(1, 2, 5)
+    steps, seeds = setting.pick(10, 250, 1500), setting.pick(1, 4, 5)
     found: dict[str, list[list[float]]] = {}
     for kind in KINDS:
         for seed in range(seeds):

@@ -72,7 +72,7 @@ def judge(lowest: dict[str, list[float]]) -> bool:
 
 def run(setting: Setting) -> Finding:
     """Train a classifier with every pooling and several seeds."""
-    steps, seeds = setting.pick(30, 500, 2000), setting.pick(1, 3, 10)
+    steps, seeds = setting.pick(30, 500, 2000), setting.pick(1, 6, 10)
     found: dict[str, list[tuple[float, float]]] = {}
     for name, options in POOLINGS.items():
         for seed in range(seeds):

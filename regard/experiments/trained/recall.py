@@ -12,6 +12,8 @@ from typing import Any
 
 from regard.experiments.claims import Experiment, Finding, Measured, Setting, over_seeds
 from regard.experiments.fitting import train_on_built_in_data
+from regard.experiments.two_processes import share_out
+from regard.inference.run import Run
 from regard.show.charts import Axis, Series, line_chart
 from regard.show.draw import draw_svg
 
@@ -46,31 +48,45 @@ def judge(longer: Mapping[str, Measured]) -> bool:
     return longer["memory"].mean > max(others) + 0.05
 
 
+def longest_trained(setting: Setting, task: str) -> int:
+    """The longest problems in training."""
+    return setting.pick(2, 6 if task == "copy" else 4, 10)
+
+
+def trained_run(setting: Setting, task: str, name: str, seed: int) -> Run:
+    """A network of one kind, trained on a task, or loaded if it was trained before."""
+    return train_on_built_in_data(
+        setting,
+        "algorithm",
+        f"{task}-{name}-{seed}",
+        kind=task,
+        longest=longest_trained(setting, task),
+        symbols=8,
+        steps=setting.pick(2, 400, 5000),
+        seed=seed,
+        evaluate_every=10**9,
+        **KINDS[name],
+    )
+
+
+def solve(setting: Setting, task: str, name: str, seed: int) -> list[dict[str, str]]:
+    """Problems of all lengths with the right answers and those of a trained network."""
+    lines = trained_run(setting, task, name, seed).evaluate().lines
+    return [{part: line[part] for part in ("source", "target", "predicted")} for line in lines]
+
+
 def run(setting: Setting) -> Finding:
     """Train each network on each task with several seeds."""
-    seeds = setting.pick(1, 2, 5)
+    seeds = range(1, setting.pick(1, 3, 5) + 1)
+    jobs = [(task, name, seed) for task in TASKS for name in KINDS for seed in seeds]
+    answers = dict(zip(jobs, share_out(setting, solve, jobs), strict=True))
     numbers, pictures, held, results = dict[str, Measured](), dict[str, str](), [], []
     for task, unit in TASKS.items():
-        longest = setting.pick(2, 6 if task == "copy" else 4, 10)
+        longest = longest_trained(setting, task)
         lengths, longer = range(1, 2 * longest + 1), dict[str, Measured]()
         series = []
-        for name, options in KINDS.items():
-            runs = [
-                train_on_built_in_data(
-                    setting,
-                    "algorithm",
-                    f"{task}-{name}-{seed}",
-                    kind=task,
-                    longest=longest,
-                    symbols=8,
-                    steps=setting.pick(2, 400, 5000),
-                    seed=seed,
-                    evaluate_every=10**9,
-                    **options,
-                )
-                for seed in range(1, seeds + 1)
-            ]
-            lines = [run.evaluate().lines for run in runs]
+        for name in KINDS:
+            lines = [answers[task, name, seed] for seed in seeds]
             found = [over_seeds([accuracy(o, range(n, n + 1)) for o in lines]) for n in lengths]
             mean, low, high = zip(*(measured[:3] for measured in found), strict=True)
             series.append(Series(name, lengths, mean, low, high))
@@ -79,10 +95,9 @@ def run(setting: Setting) -> Finding:
             numbers[f"{task}, {name}: accuracy beyond length {longest}"] = longer[name]
             numbers[f"{task}, {name}: accuracy at length {longest}"] = found[longest - 1]
             if name == "memory":
-                problem = next(
-                    o["source"] for o in lines[0] if problem_length(o["source"]) == longest
-                )
-                trace = runs[0].trace(problem)
+                sources = [line["source"] for line in lines[0]]
+                problem = next(one for one in sources if problem_length(one) == longest)
+                trace = trained_run(setting, task, name, seeds[0]).trace(problem)
                 for head in ("write", "read"):
                     title = f"{task.capitalize()}: where the memory's head {head}s"
                     drawn = draw_svg(trace, name=f"memory.{head}", title=title)
