@@ -66,7 +66,7 @@ def results_table(results: list[dict[str, Any]], before: dict[str, list[str]]) -
         size = "" if one["size"] == "default" else f" --size {one['size']}"
         made[one["name"]] = [
             f"{one['claim']} ({one['source']})<br>`regard experiment {one['name']}{size}`",
-            f"{one['summary']}<br>{'<br>'.join(numbers)}",
+            f"{one['summary'][:1].upper()}{one['summary'][1:]}<br>{'<br>'.join(numbers)}",
             "**held**" if one["held"] else "**did not hold**",
             describe_minutes(one["processor_seconds"]),
         ]

@@ -26,7 +26,7 @@ def test_a_row_per_result(tmp_path):
     kept, row = table.splitlines()[2:]
     assert kept == earlier
     assert row.startswith(
-        "| It is so. (nobody)<br>`regard experiment sinks --size large` | it was not."
+        "| It is so. (nobody)<br>`regard experiment sinks --size large` | It was not."
     )
     assert row.endswith("<br>x: 0.5 [0.4, 0.61] | **did not hold** | 1.5 |")
     assert script["describe_number"]("y", one) == "y: 2"
