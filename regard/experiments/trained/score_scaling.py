@@ -26,6 +26,7 @@ from regard.show.charts import Axis, Series, line_chart
 from regard.show.report_page import Table
 
 KEYS = 32
+TABLE = "Every score on one task, to look up the value of a key among eight pairs"
 TEMPERATURES: dict[str, Callable[[int], float]] = {
     "dot": lambda size: 1.0,
     "scaled_dot": lambda size: size**0.5,
@@ -92,7 +93,7 @@ def run(setting: Setting) -> Finding:
         f"unscaled and {falls['scaled_dot']:.3g} scaled."
     )
     held = judge(gradient, sizes[0], large)
-    return Finding(held, summary, numbers | accuracies, pictures, {"Every score": table})
+    return Finding(held, summary, numbers | accuracies, pictures, {TABLE: table})
 
 
 def _series(name: str, x: Sequence[float | int], values: Sequence[Sequence[float]]) -> Series:
@@ -131,7 +132,7 @@ def _every_score(setting: Setting) -> tuple[Table, dict[str, Measured]]:
         milliseconds, megabytes = time_and_memory(score, length, repeats)
         percent = f"{100 * right.mean:.0f} %"
         rows.append([score, percent, f"{milliseconds:.2f} ms", f"{megabytes:.2f} MB"])
-    heads = ["score", "accuracy", f"time, {length} words", "held for backward"]
+    heads = ["score", "accuracy", f"processor time, {length} words", "held for backward"]
     return Table(heads, rows), accuracies
 
 
