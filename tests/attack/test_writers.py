@@ -482,6 +482,7 @@ OTHER_WRITERS = {
     "check/checked_file.py": "a temporary folder of its own",
     "commands/terminal/standard_streams.py": "descriptors of closed standard streams",
     "corpora/corpus_folder.py": "inside write_folder",
+    "data/kneser_ney.py": "into the data folder of a run that is being prepared",
     "data/ngram_counts.py": "into the data folder of a run that is being prepared",
     "data/split.py": "inside write_folder",
     "inference/bulk/output_folder.py": "the lock of an output folder",

@@ -35,6 +35,7 @@ ON_THE_CPU = {
     ("layers/experts.py", "_uniform"): "makes weights",
     ("layers/memory/ntm.py", "initial_biases"): "makes weights",
     ("models/native/native_decoder.py", "*"): "the decoder in C, for the CPU",
+    ("models/native/native_search.py", "*"): "the search in C, for the CPU",
     ("search/penalties.py", "penalty_table"): "a table that the search moves",
     ("search/step.py", "_prefix_table"): "a table that the search moves",
     ("search/step.py", "forbid_tokens"): "columns that each step moves",

@@ -150,10 +150,10 @@ def test_a_loop_is_stopped_with_what_it_started(
         "while True: pass\n",
         "utf-8",
     )
-    code, printed = run_command(file, capsys, "--seconds", "8")
+    code, printed = run_command(file, capsys, "--seconds", "12")
     assert (code, printed) == (
         1,
-        f"{file}: stopped after 8 seconds: does a loop never end?\n",
+        f"{file}: stopped after 12 seconds: does a loop never end?\n",
     )
     state = Path("/proc", started.read_text(), "stat")
     for _ in range(50):  # until init has collected it

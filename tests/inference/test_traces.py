@@ -11,6 +11,8 @@ from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.models import Translator
 from regard.models.native.native_decoder import NativeDecoder
 from regard.tasks.shared.trace_sides import decode_with_spans
+from regard.tasks.translation import decode
+from regard.tasks.translation.native_translation import search_natively
 from tests.training.tiny import OPTIONS, write_data
 
 SMALL = {"model": "transformer", "layers": 2, "heads": 2}
@@ -158,6 +160,14 @@ def test_a_trace_encodes_once_and_decodes_once_more_with_weights(case, runs, mon
     for owner in (Translator, NativeDecoder):  # which decodes what it can
         spy(owner, "encode", encodings)
         spy(owner, "step", steps)
+
+    def search_at_once(*arguments, need_weights=False, **options):
+        hypotheses = search_natively(*arguments, need_weights=need_weights, **options)
+        if hypotheses is not None:  # all steps of a search in one call
+            steps.append(need_weights)
+        return hypotheses
+
+    monkeypatch.setattr(decode, "search_natively", search_at_once)
     run.predict(["the film was"], beam=3, nbest=3)
     assert (encodings, set(steps)) == ([False], {False})
     searched = len(steps)

@@ -99,6 +99,7 @@ def _import(name: str, address: str, out: Path) -> subprocess.CompletedProcess[s
         "HF_ENDPOINT": address,
         "HF_HOME": str(out.parent / "hub"),
         "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_OFFLINE": "0",  # which other tests set
         "NO_PROXY": "127.0.0.1",
     }
     return subprocess.run(

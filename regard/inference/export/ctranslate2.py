@@ -18,12 +18,6 @@ from regard.models.translator import Translator
 
 def export_to_ctranslate2(run: Run, out: Path) -> list[Path]:
     """Write a model of CTranslate2 to a folder, which must be new."""
-    for package in ("ctranslate2", "transformers"):
-        if find_spec(package) is None:
-            raise RegardError(
-                f"export to ctranslate2 needs the package {package}, which is not installed: pip "
-                f"install {package}"
-            )
     if not isinstance(run.model, Translator):
         raise RegardError(
             f"{run.folder.path}: export to ctranslate2 does not apply to {run.name} runs, but to "
@@ -32,6 +26,7 @@ def export_to_ctranslate2(run: Run, out: Path) -> list[Path]:
     with tempfile.TemporaryDirectory() as temporary:
         stored = Path(temporary) / "model"
         export_to_huggingface(run, stored)
+        _require_packages()
         spec = _spec(run, stored)
 
         def write(folder: Path) -> None:
@@ -40,6 +35,15 @@ def export_to_ctranslate2(run: Run, out: Path) -> list[Path]:
 
         write_folder(out, write)
     return sorted(path for path in out.rglob("*") if path.is_file())
+
+
+def _require_packages() -> None:
+    for package in ("ctranslate2", "transformers"):
+        if find_spec(package) is None:
+            raise RegardError(
+                f"export to ctranslate2 needs the package {package}, which is not installed: pip "
+                f"install {package}"
+            )
 
 
 def _spec(run: Run, stored: Path) -> Any:
