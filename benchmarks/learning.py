@@ -1,13 +1,15 @@
 """How well the defaults learn: real corpora, training minutes, scores beside each other.
 
-    python benchmarks/learning.py --data FOLDER [--only NAME …] [--out runs/learning] [--threads 2]
+    python benchmarks/learning.py --data FOLDER [--pretrained FOLDER] [--only NAME …]
+                                  [--out runs/learning] [--threads 2]
 
-FOLDER holds multi30k/, sst2/, wikiann-en/, wnut17/ and wikitext-2/. Every run is the command that
-is printed: `regard train` with no option but its files and what is compared, then `regard
-evaluate`. What is in the folder of the runs already is not trained again, and a run that was
-interrupted goes on: its minutes add up. A trial that fails is said, and the others follow. The
-table goes to standard output and, with --write, between the marks in docs/benchmarks/learning.md;
-then it holds every trial that was measured, those left out by --only too.
+FOLDER holds multi30k/, sst2/, wikiann-en/, wikitext-2/ and wnut17/; that of --pretrained, without
+which its trials are left out, is an encoder such as all-MiniLM-L6-v2. Every run is the command that is
+printed: `regard train` with no option but its files and what is compared, then `regard evaluate`.
+What is in the folder of the runs already is not trained again, and a run that was interrupted goes
+on: its minutes add up. A trial that fails is said, and the others follow. The table goes to
+standard output and, with --write, between the marks in docs/benchmarks/learning.md; then it holds
+every trial that was measured, those left out by --only too.
 
 Minutes are those of the clock; processor minutes are what the process of the training used, all
 its threads together: these say how much work it was where other programs ran beside it.
@@ -102,6 +104,31 @@ TRIALS = (
         "perplexity_per_word",
         "≤ 150",
     ),
+    Trial(
+        "wnut17",
+        "tag --data {data}/wnut17/train.conll",
+        "--data {data}/wnut17/dev.conll",
+        "f1",
+    ),
+    Trial(
+        "sst2, pretrained encoder",
+        f"{SST} --pretrained {{pretrained}}",
+        "--data {data}/sst2/dev.tsv",
+        "accuracy",
+        "≥ 0.88",
+    ),
+    Trial(
+        "wikiann-en, pretrained encoder",
+        "tag --data {data}/wikiann-en/train.conll --pretrained {pretrained}",
+        "--data {data}/wikiann-en/dev.conll",
+        "f1",
+    ),
+    Trial(
+        "wnut17, pretrained encoder",
+        "tag --data {data}/wnut17/train.conll --pretrained {pretrained}",
+        "--data {data}/wnut17/dev.conll",
+        "f1",
+    ),
 )
 
 
@@ -109,6 +136,7 @@ def main() -> int:
     """Train and test what is asked for; the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder with the corpora")
+    parser.add_argument("--pretrained", type=Path, help="the folder of a pretrained encoder")
     parser.add_argument("--out", type=Path, default=Path("runs/learning"), help="where runs go")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="trials whose name has a word")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
@@ -119,8 +147,11 @@ def main() -> int:
     for trial in TRIALS:
         if chosen.only and not any(word in trial.name for word in chosen.only):
             continue
+        if "{pretrained}" in trial.train and chosen.pretrained is None:
+            continue
+        folders = {"data": chosen.data, "pretrained": chosen.pretrained}
         try:
-            _measure(trial, chosen.data, chosen.out, chosen.threads)
+            _measure(trial, folders, chosen.out, chosen.threads)
         except subprocess.CalledProcessError as error:
             failed.append(f"{trial.name} (exit {error.returncode})")
             print(f"{trial.name}: failed, exit {error.returncode}", file=sys.stderr, flush=True)
@@ -151,7 +182,7 @@ def _places(trial: Trial, out: Path) -> Places:
     return Places(run, run.with_suffix(".time.json"), run.with_suffix(".json"))
 
 
-def _measure(trial: Trial, data: Path, out: Path, threads: int) -> None:
+def _measure(trial: Trial, folders: dict[str, Path], out: Path, threads: int) -> None:
     """Train and evaluate, whichever is still to be done."""
     run, timing, result = _places(trial, out)
     if result.exists():
@@ -159,7 +190,7 @@ def _measure(trial: Trial, data: Path, out: Path, threads: int) -> None:
     out.mkdir(parents=True, exist_ok=True)
     spent = json.loads(timing.read_text()) if timing.exists() else {"minutes": 0.0}
     if not (timing.exists() and spent.get("trained", True)):
-        words = [*trial.train.format(data=data).split(), "--out", str(run)]
+        words = [*trial.train.format(**folders).split(), "--out", str(run)]
         began, used, trained = time.monotonic(), _processor_minutes(), False
         try:
             _regard("train", words, threads)
@@ -173,7 +204,7 @@ def _measure(trial: Trial, data: Path, out: Path, threads: int) -> None:
                 "trained": trained,
             }
             _write(timing, json.dumps(spent))
-    words = [str(run), *trial.test.format(data=data).split(), "--json"]
+    words = [str(run), *trial.test.format(**folders).split(), "--json"]
     _write(result, _regard("evaluate", words, threads))
 
 
@@ -195,11 +226,12 @@ def _row(trial: Trial, out: Path) -> str:
     spent = json.loads(timing.read_text())
     score = json.loads(result.read_text())["metrics"][trial.metric]
     processor = spent.get("processor_minutes")
+    train = trial.train.format(data="DATA", pretrained="FOLDER")
     return (
         f"| {trial.name} | {trial.metric} **{score['value']:.4g}** "
         f"[{score['low']:.4g}, {score['high']:.4g}] | {trial.goal} | {spent['minutes']:.1f} "
         f"| {'' if processor is None else f'{processor:.1f}'} | {spent['threads']} "
-        f"| {_parameters(run):,} | `regard train {trial.train.format(data='DATA')}` |"
+        f"| {_parameters(run):,} | `regard train {train}` |"
     )
 
 

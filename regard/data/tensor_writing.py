@@ -22,6 +22,17 @@ TYPE_NAMES = {
     torch.bool: "BOOL",
 }
 """Types of tensors that Regard writes, as the format calls them."""
+ALIGNMENT = 64
+"""At a multiple of how many bytes the numbers begin: a file that is mapped into memory is computed
+with as it is, and processors read whole lines of their cache."""
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Whether all numbers of a tensor are finite; it takes no memory."""
+    if not tensor.is_floating_point() or not tensor.numel():
+        return True
+    low, high = tensor.aminmax()
+    return bool(torch.isfinite(low) & torch.isfinite(high))
 
 
 def save_tensors(
@@ -40,7 +51,7 @@ def save_tensors(
         kind = TYPE_NAMES[tensor.dtype]
         header[name] = {"dtype": kind, "shape": shape, "data_offsets": offsets}
     raw = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
-    raw += b" " * (-len(raw) % 8)
+    raw += b" " * (-(8 + len(raw)) % ALIGNMENT)
     stream.write(len(raw).to_bytes(8, "little") + raw)
     for _, tensor in ordered:
         if tensor.numel():

@@ -16,6 +16,7 @@ from regard.tasks.registry import TASKS
 from regard.training.prepared_data import identify_run, write_prepared
 from regard.training.run import make_configs
 from regard.training.run_folder import RunFolder
+from regard.training.stored_runs.model_card import write_card
 from regard.training.tensor_files import write_tensors
 
 
@@ -43,6 +44,7 @@ def import_run(source: str | PathLike[str], out: str | PathLike[str]) -> RunFold
         write_prepared(folder, report.as_dict(), None)
         write_text(folder.packed, json.dumps({"how": "imported"}) + "\n")
         write_tensors(folder.model, adopted.weights, identify_run(folder))
+    write_card(folder)
     return folder
 
 

@@ -6,7 +6,7 @@ only where there is no such file, by torch's reader that loads nothing but tenso
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -128,11 +128,27 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         )
     config = CheckpointConfig(folder / CONFIG, values)
     _check_family(config)
-    if (folder / WEIGHTS).exists() or (folder / INDEX).exists():
-        return _open_safetensors(folder, config)
+    files = _weight_files(folder)
+    if files:
+        return _open_safetensors(files, folder, config)
     if (folder / PICKLED).exists():
         return _open_pickled(folder, config)
     raise RegardError(f"{folder}: no weights: expected {WEIGHTS}, or {INDEX} with its files")
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a folder: one, those of an index, or one with another name."""
+    if (folder / WEIGHTS).exists():
+        return [folder / WEIGHTS]
+    if (folder / INDEX).exists():
+        return _shards(folder)
+    others = sorted(folder.glob("*.safetensors"))  # such as model.fp16.safetensors
+    if len(others) > 1:
+        raise RegardError(
+            f"{folder}: several files of weights ({', '.join(path.name for path in others[:3])}) "
+            f"and no {INDEX}: rename the one that is meant to {WEIGHTS}"
+        )
+    return others
 
 
 def keep_originals(checkpoint: Checkpoint, folder: Path) -> None:
@@ -174,10 +190,7 @@ def _check_family(config: CheckpointConfig) -> None:
     )
 
 
-def _open_safetensors(folder: Path, config: CheckpointConfig) -> Checkpoint:
-    files = [folder / WEIGHTS]
-    if not files[0].exists():
-        files = _shards(folder)
+def _open_safetensors(files: Sequence[Path], folder: Path, config: CheckpointConfig) -> Checkpoint:
     by_name: dict[str, Path] = {}
     shapes: dict[str, tuple[int, ...]] = {}
     for path in files:

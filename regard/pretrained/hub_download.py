@@ -45,4 +45,7 @@ def _needed_files(files: list[str]) -> list[str]:
         weights = [WEIGHTS]
     elif INDEX in files:
         weights = [INDEX, *(name for name in files if fnmatch(name, SHARDS))]
+    else:
+        others = [name for name in files if fnmatch(name, "*.safetensors") and "/" not in name]
+        weights = others if len(others) == 1 else weights
     return [name for name in files if name in (*KEPT_FILES, *weights, POOLING)]

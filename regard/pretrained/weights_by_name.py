@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from regard.data.tensor_writing import is_finite
 from regard.errors import OptionError, RegardError
 from regard.pretrained.checkpoint import Checkpoint
 from regard.pretrained.families import FAMILIES, Family, Source, Sources
@@ -179,7 +180,7 @@ def _read(checkpoint: Checkpoint, source: Source, names: tuple[str, ...], rows: 
         known = rows.clamp(min=0)
         tensor = tensor[known]
         tensor[rows < 0] = 0.0
-    if not bool(torch.isfinite(tensor).all()):
+    if not is_finite(tensor):
         raise RegardError(f"{checkpoint.folder}: the weights {names[0]} are not finite numbers")
     if tensor.untyped_storage().nbytes() > tensor.nbytes:  # a part of another tensor
         return tensor.clone(memory_format=torch.contiguous_format)

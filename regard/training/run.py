@@ -24,6 +24,7 @@ from regard.training.run_folder import RunFolder
 from regard.training.run_identity import FILE_OPTIONS
 from regard.training.state import Position
 from regard.training.stored_runs.data_cache import DataCache, cache_key, default_cache
+from regard.training.stored_runs.model_card import write_card
 
 EXAMPLES = ("data", "valid")
 """Options whose values may be examples in memory."""
@@ -100,6 +101,8 @@ def train_run(
         position = train(
             prepared, training, folder, report=report, log=log, stop=stop, device=where
         )
+        if position.done and current().first:
+            write_card(folder)
         return folder, position
 
 

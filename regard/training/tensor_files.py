@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from regard.atomic_files import write_whole
-from regard.data.tensor_writing import TYPE_NAMES, save_tensors
+from regard.data.tensor_writing import TYPE_NAMES, is_finite, save_tensors
 from regard.errors import RegardError
 from regard.verified_files import MEBIBYTE, check_regular, open_regular, parse_json
 
@@ -113,16 +113,24 @@ def load_network(
     """A network with the weights of a file, in evaluation mode, on a device (default: the CPU).
 
     The sizes that the config gives are compared with the file before memory is allocated for them.
+    On the CPU the weights are the mapped file itself: its pages are shared by all processes, and
+    the system may drop and read them again.
     """
     _check_fit(build, read_header(path), path)
     weights, _ = read_tensors(path)
-    network = build()
-    load_weights(network, weights, path)
+    with _NoRandomWeights():
+        network = build()
+    load_weights(network, weights, path, assign=True)
     return network.to(device).eval()
 
 
 def load_weights(
-    model: nn.Module, weights: Mapping[str, Tensor], path: Path, *, finite: bool = True
+    model: nn.Module,
+    weights: Mapping[str, Tensor],
+    path: Path,
+    *,
+    finite: bool = True,
+    assign: bool = False,
 ) -> None:
     """Load weights into the model; an error names the first that does not fit.
 
@@ -131,15 +139,16 @@ def load_weights(
         weights: by name, as in its state dict.
         path: the file that they are from.
         finite: refuse weights that are NaN or infinite.
+        assign: make these tensors the model's weights, instead of copying their values.
     """
     _compare(_shapes(model.state_dict()), _shapes(weights), path)
     for name, tensor in weights.items():
-        if finite and tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+        if finite and not is_finite(tensor):
             raise RegardError(
                 f"{path}: the weights {name} are not finite numbers: training has diverged, or the "
                 f"file was changed: {RESTORE}"
             )
-    model.load_state_dict(dict(weights))
+    model.load_state_dict(dict(weights), assign=assign)
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:
@@ -189,16 +198,22 @@ def _check_fit(build: Callable[[], nn.Module], header: Header, path: Path) -> No
     )
 
 
-INITIALIZERS = (
-    "fill_",
-    "kaiming_uniform_",
-    "normal_",
-    "orthogonal_",
-    "uniform_",
-    "xavier_uniform_",
-)
+RANDOM = ("kaiming_uniform_", "normal_", "orthogonal_", "uniform_", "xavier_uniform_")
+"""Functions that give weights their first values."""
+INITIALIZERS = ("fill_", *RANDOM)
 """Functions that only change values: on the meta device they do nothing but import torch's
 compiler, which takes as long as importing torch."""
+
+
+class _NoRandomWeights(TorchFunctionMode):
+    """Leaves out the random numbers of a network whose weights are loaded afterwards."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        random = getattr(func, "__name__", "") in RANDOM
+        if random and kwargs.get("generator") is None:  # a seeded one is meant to be repeated
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
 
 
 class _CallLimit(TorchFunctionMode):

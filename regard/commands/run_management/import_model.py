@@ -39,7 +39,18 @@ def add(commands: Any, arguments: Sequence[str] | None) -> None:
 
 
 def _import(chosen: argparse.Namespace) -> int:
+    from regard.commands.terminal.training_summary import next_commands, next_lines
+    from regard.data.data_report import format_row
     from regard.inference.import_run import import_run
+    from regard.training.stored_runs.model_card import card_rows
+    from regard.training.stored_runs.run_summary import summarize_run
 
-    print(import_run(chosen.source, chosen.out).path)
+    path = import_run(chosen.source, chosen.out).path
+    run = summarize_run(path)
+    for name, value in card_rows(run):
+        if name in ("task", "labels", "vocabulary", "pretrained", "parameters"):
+            chosen.display.line(format_row(name, value))
+    for line in next_lines(next_commands(run)):
+        chosen.display.line(line)
+    print(path)
     return 0

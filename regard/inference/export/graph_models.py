@@ -66,9 +66,14 @@ def graphs_of(model: nn.Module) -> dict[str, Graph]:
     for kind, write in WRITERS.items():
         if isinstance(model, kind) and not hasattr(model, "architecture"):
             return write(model)
+    if hasattr(model, "architecture"):
+        raise RegardError(
+            "a pretrained model cannot be exported to onnx by Regard: export it with `--to "
+            "huggingface`, from which the package optimum makes ONNX files"
+        )
     raise RegardError(
         f"a model of type {type(model).__name__} cannot be exported: only the models built "
-        "into Regard can, and not pretrained ones"
+        "into Regard can"
     )
 
 

@@ -21,6 +21,8 @@ from regard.inference.export import Graph, graphs_of, left_out
 from regard.inference.run import Run
 from regard.layers import CRF
 from regard.progress import track
+from regard.training.stored_runs.model_card import CARD, model_card
+from regard.training.stored_runs.run_summary import summarize_run
 from regard.verified_files import MAX_CONFIG, file_digest, read_json
 
 FORMATS = ("onnx", "huggingface", "ctranslate2")
@@ -53,6 +55,7 @@ def export(
     tracked = track(graphs.items(), "exporting graphs", unit="graphs")
     files = {name: graph.bytes(Path(name).stem) for name, graph in tracked}
     files |= _run_files(run) | _crf_file(run)
+    files[CARD] = model_card(summarize_run(run.folder.path)).encode()
     digests = {name: _digest(data) for name, data in files.items()}
     if out is None:  # in the run folder, which may come from somebody else
         run.folder.refuse_links(folder, *(folder / name for name in [*files, DESCRIPTION]))

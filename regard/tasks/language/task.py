@@ -17,7 +17,7 @@ from regard.data.plausibility import check_not_numbers
 from regard.data.streams import Chunk, chunk_at, count_chunks, stream_chunks
 from regard.data.tokenizers.tokenizer import EOS, PAD, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
-from regard.devices import to_device
+from regard.devices import to_device, widest_float
 from regard.layers.ngram_model import NGramModel
 from regard.metrics import measure
 from regard.models import LanguageConfig, LanguageModel, LanguageState
@@ -150,8 +150,8 @@ class Language:
             counted.append(parts.ngrams[real])
             orders.append(parts.order[real])
         ngrams.fit(
-            torch.cat(network).double().cpu().numpy(),
-            torch.cat(counted).double().cpu().numpy(),
+            torch.cat(network).cpu().double().numpy(),
+            torch.cat(counted).cpu().double().numpy(),
             torch.cat(orders).cpu().numpy(),
         )
 
@@ -237,8 +237,9 @@ class Language:
 
 
 def log_of(probabilities: Tensor) -> Tensor:
-    """Their logarithms, in float64; finite for all that float32 can hold."""
-    return probabilities.double().clamp(min=torch.finfo(torch.float32).tiny).log()
+    """Their logarithms, in float64 where the device has it; finite for all that float32 can hold."""
+    exact = probabilities.to(widest_float(probabilities.device))
+    return exact.clamp(min=torch.finfo(torch.float32).tiny).log()
 
 
 def start_state(

@@ -1,18 +1,25 @@
-"""The model card of a run, and what differs between two runs."""
+"""The model card of a run, its README.md, and what differs between two runs."""
 
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
+from regard.atomic_files import write_text
 from regard.errors import RegardError, printable
 from regard.number_format import format_count, format_duration
 from regard.tasks.registry import TASKS
 from regard.training.config import TrainingConfig
 from regard.training.metrics_log import describe_weights
-from regard.training.stored_runs.run_summary import RunSummary
+from regard.training.run_folder import RunFolder
+from regard.training.stored_runs.run_summary import RunSummary, summarize_run
+from regard.verified_files import MAX_CONFIG, read_bytes
 
+CARD = "README.md"
+OWN_WORDS = "<!-- Written by Regard when training ends; without this line it is kept as it is. -->"
+"""The last line of a card that nobody has made their own."""
 MAX_LABELS = 20
 """Labels that a card lists."""
 
@@ -20,15 +27,17 @@ MAX_LABELS = 20
 def card_rows(run: RunSummary) -> list[tuple[str, str]]:
     """What a run is, as rows of a name and a value."""
     options = {part: changed_options(run, part) for part in ("model", "training")}
+    imported = run.status == "imported"
     rows = [
         ("task", run.task),
         ("status", run.status),
-        ("data", _data(run)),
+        ("data", "" if imported else _data(run)),
         ("labels", _labels(run.data.get("labels"))),
         ("vocabulary", _counts(run.data.get("vocabularies"), "tokens")),
-        ("model", _options(options["model"])),
+        ("pretrained", _pretrained(run)),
+        ("model", "" if imported else _options(options["model"])),
         ("parameters", "" if run.parameters is None else format_count(run.parameters)),
-        ("training", _training(run, options["training"])),
+        ("training", "" if imported else _training(run, options["training"])),
         ("validation", _metrics(run)),
         ("weights", _weights(run)),
         ("written", format_date(run.modified)),
@@ -44,13 +53,43 @@ def model_card(run: RunSummary) -> str:
     with suppress(RegardError):  # a task of a plug-in that is not installed here
         summary = f": {TASKS.row(run.task).summary}"
     name = printable(run.path.resolve().name)
+    how = "imported into" if run.status == "imported" else "trained with"
     table = "\n".join(f"| {key} | {value.replace('|', '·')} |" for key, value in rows)
     return (
-        f"# {name}\n\nA model trained with [Regard](https://github.com/regard-attention/regard)"
+        f"# {name}\n\nA model {how} [Regard](https://github.com/regard-attention/regard)"
         f"{summary}.\n\n| | |\n| --- | --- |\n{table}\n\n"
-        "The metrics are those of the validation data. What the model is good for, and where it "
-        "fails, depends on the data above.\n\n"
+        f"{_limits(run)}\n\n"
         f"```sh\nregard predict {name}\nregard show {name} --text …\nregard serve {name}\n```\n"
+    )
+
+
+def write_card(folder: RunFolder) -> None:
+    """Write README.md into a run folder, unless it holds a text of the user's own."""
+    if own_card(folder) is None:
+        write_text(folder.path / CARD, f"{model_card(summarize_run(folder.path))}\n{OWN_WORDS}\n")
+
+
+def own_card(folder: RunFolder) -> str | None:
+    """The README.md of a run folder, if it is a text of the user's own; empty if unreadable."""
+    try:
+        text = read_bytes(folder.path / CARD, MAX_CONFIG).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+    except (OSError, RegardError):
+        return ""
+    return None if text.rstrip().endswith(OWN_WORDS) else text
+
+
+def _limits(run: RunSummary) -> str:
+    """What a reader of the card has to know about the model."""
+    if run.status == "imported":
+        return (
+            "It was trained elsewhere: what it is good for, and where it fails, is in the "
+            "description that it came with."
+        )
+    return (
+        "The metrics are those of the validation data. What the model is good for, and where it "
+        "fails, depends on the data above."
     )
 
 
@@ -119,10 +158,25 @@ def _data(run: RunSummary) -> str:
     return f"{run.files} ({counts})" if counts else run.files
 
 
+def _pretrained(run: RunSummary) -> str:
+    """Name and architecture of the pretrained model that it is, or began with."""
+    source = (run.config.get("data") or {}).get("pretrained")
+    if not isinstance(source, str):
+        return ""
+    sizes = run.architecture
+    known = [f"{sizes[part]} {part}" for part in ("layers", "heads") if part in sizes]
+    known += [f"width {sizes['width']}"] if "width" in sizes else []
+    described = ", ".join([str(sizes.get("family", "")), *known]).strip(", ")
+    return f"{Path(source).name} ({described})" if described else Path(source).name
+
+
 def _labels(labels: Any) -> str:
     if not isinstance(labels, Mapping) or not labels:
         return ""
-    listed = [f"{label} ({format_count(int(count))})" for label, count in labels.items()]
+    listed = [
+        f"{label} ({format_count(int(count))})" if count else str(label)
+        for label, count in labels.items()
+    ]
     more = f" and {len(listed) - MAX_LABELS} more" if len(listed) > MAX_LABELS else ""
     return ", ".join(listed[:MAX_LABELS]) + more
 

@@ -40,6 +40,8 @@ class RunSummary:
     """Size of each part of the folder."""
     modified: float = 0.0
     """When its weights were last written, in seconds since 1970."""
+    architecture: dict[str, Any] = field(default_factory=dict)
+    """Sizes and choices of the pretrained model; empty without one."""
 
     @property
     def task(self) -> str:
@@ -55,6 +57,8 @@ class RunSummary:
     def files(self) -> str:
         """The data files, without their folders; built-in for none."""
         names = (self.config.get("data") or {}).get("data")
+        if self.status == "imported":
+            return ""
         return " ".join(Path(str(name)).name for name in names) if names else "built-in"
 
     def metric(self, name: str | None = None, *, interval: bool = False) -> str:
@@ -96,6 +100,7 @@ def summarize_run(path: Path) -> RunSummary:
         position or {name: last.get(name) for name in ("step", "epoch", "seconds")},
         _sizes(folder),
         _modified(folder),
+        _read_record(folder.data / "pretrained.json"),
     )
 
 

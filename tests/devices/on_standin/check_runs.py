@@ -14,6 +14,8 @@ import regard
 from regard.inference.explain.faithfulness import faithfulness
 from regard.serve import Server
 from regard.training.run import train_run
+from tests.pretrained.checkpoints import FAMILIES, FAMILIES_OF_DECODERS, write_checkpoint
+from tests.pretrained.translator_checkpoints import TRANSLATORS, write_translator
 from tests.tasks.tasks_data import write
 from tests.training.tiny import OPTIONS, assert_same, everything, write_data
 
@@ -21,6 +23,8 @@ DEVICE = "standin"
 STILL = {"dropout": 0.0, "word_dropout": 0.0}
 TINY = {"width": 8, "steps": 6, "batch_tokens": 60, "warmup": 2, "evaluate_every": 3}
 TRANSFORMER = {"model": "transformer", "layers": 1, "vocabulary": 300, "max_tokens": 60}
+TUNED = {name: value for name, value in TINY.items() if name != "width"}
+HEADS = {"gpt2": "LMHeadModel", "llama": "ForCausalLM"}
 RUNS = {
     "classify": ("classify", OPTIONS["classify"]),
     "classify vectors": ("classify", TINY | {"pooling": "self"}),
@@ -33,8 +37,15 @@ RUNS = {
     "translation, transformer": ("translation", TINY | TRANSFORMER),
     "align": ("align", {"epochs": 3}),
     "algorithm": ("algorithm", {"steps": 4, "longest": 4, "width": 16, "slots": 6}),
+    "classify, bert": ("classify", TUNED),
+    "tag, roberta": ("tag", TUNED | {"crf": True}),
+    "language, gpt2": ("language", TUNED | {"window_tokens": 16}),
+    "language, llama": ("language", TUNED | {"window_tokens": 16}),
+    "translation, marian": ("translation", TUNED),
+    "translation, t5": ("translation", TUNED),
 }
-"""Tasks and options of the runs by name; the data is that of the first word."""
+"""Tasks and options of the runs by name; the data is that of the first word, and the last word may
+be a pretrained model that the run begins with."""
 TEXTS = {"translation": "the film was great", "algorithm": "0 1 2"}
 
 
@@ -45,7 +56,19 @@ def options_of(name: str, folder: Path) -> tuple[str, dict]:
         return task, options
     if name in OPTIONS:
         return task, options | {"data": write_data(folder, task)}
-    return task, options | {"data": write(folder, kind)}
+    return task, options | {"data": write(folder, kind)} | pretrained(name, folder)
+
+
+def pretrained(name: str, folder: Path) -> dict:
+    """The option of a run that begins with a pretrained model."""
+    _, _, family = name.partition(", ")
+    if family in TRANSLATORS:
+        write_translator(folder / "hf", family)
+    elif family in (*FAMILIES, *FAMILIES_OF_DECODERS):
+        write_checkpoint(folder / "hf", family, HEADS.get(family, "Model"))
+    else:
+        return {}
+    return {"pretrained": str(folder / "hf")}
 
 
 @pytest.fixture(scope="module", params=RUNS)

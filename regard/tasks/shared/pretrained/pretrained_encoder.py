@@ -180,7 +180,9 @@ def adopt_model(
         Labels(labels).save(folder / "labels.json")
         more(folder)
         return DataReport(
-            f"imported from {checkpoint.folder}", vocabularies={"text": tokenizer.size}
+            f"imported from {checkpoint.folder}",
+            labels=dict.fromkeys(labels, 0),  # how often each occurred is not known
+            vocabularies={"text": tokenizer.size},
         )
 
     return AdoptedModel(chosen, weights, write)
