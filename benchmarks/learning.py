@@ -4,8 +4,9 @@
                                   [--out runs/learning] [--threads 2]
 
 FOLDER holds multi30k/, sst2/, wikiann-en/, wikitext-2/ and wnut17/; that of --pretrained, without
-which its trials are left out, is an encoder such as all-MiniLM-L6-v2. Every run is the command that is
-printed: `regard train` with no option but its files and what is compared, then `regard evaluate`.
+which its trials are left out, is an encoder such as all-MiniLM-L6-v2. Every run is the command that
+is printed: `regard train` with no option but its files and what is compared, then `regard
+evaluate`.
 What is in the folder of the runs already is not trained again, and a run that was interrupted goes
 on: its minutes add up. A trial that fails is said, and the others follow. The table goes to
 standard output and, with --write, between the marks in docs/benchmarks/learning.md; then it holds

@@ -1,5 +1,6 @@
 """Connecting to a Ray cluster, or starting Ray on this machine."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +24,12 @@ def connected(address: str | None) -> Iterator[Any]:
     ray = import_ray()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use otherwise
     try:
-        ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+        ray.init(
+            address=address,
+            ignore_reinit_error=True,
+            log_to_driver=False,
+            logging_level=logging.WARNING,
+        )
     except Exception as error:
         raise RegardError(f"Ray cannot be reached: {' '.join(str(error).split())}") from error
     try:

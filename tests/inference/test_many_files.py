@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -211,6 +212,82 @@ def test_a_killed_command_resumes(runs, corpus, tmp_path, monkeypatch):
     assert before
     assert not redone
     assert outputs(out) == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_on_ray_the_output_is_the_same_though_a_worker_and_the_command_are_killed(
+    runs, corpus, tmp_path, monkeypatch
+):
+    pytest.importorskip("ray", reason="needs regard[ray]")
+    monkeypatch.setenv("RAY_worker_register_timeout_seconds", "600")  # of a busy machine
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+    text = (corpus / "plain.txt").read_text() + "\n"
+    (corpus / "plain.txt").write_text(text * 40)
+    expected = plain_outputs(runs["translation"], corpus, tmp_path / "plain")
+    out, pattern = tmp_path / "out", str(corpus / "*")
+    script = DRIVER.replace("Engine(", 'Engine(on="ray", ')
+    arguments = [str(runs["translation"]), pattern, str(out)]
+    driver = subprocess.Popen([sys.executable, "-c", script, *arguments])
+    try:
+        wait_for_parts(driver, out, 10)
+        (killed,) = ray_actors(driver.pid)[:1]
+        os.kill(killed, signal.SIGKILL)
+        wait_for_parts(driver, out, 30)
+        left = descendants(driver.pid)
+    finally:
+        driver.kill()
+        driver.wait()
+    deadline = time.monotonic() + 120
+    while any(Path(f"/proc/{process}").exists() for process in left):  # they end with the driver
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*.part")}
+    seen = {}
+    process = Engine.process
+
+    def spy(self, settings, jobs):
+        seen.update({path: path.stat().st_mtime_ns for path in before if path.exists()})
+        given = [job["part"] for job in jobs]
+        assert not any(Path(part) in before for part in given)
+        return process(self, settings, jobs)
+
+    monkeypatch.setattr(Engine, "process", spy)
+    engine = Engine(on="ray", jobs=2, shard_lines=2)
+    process_files(work(runs["translation"]), pattern, out, engine)
+    assert seen == before
+    assert outputs(out) == expected
+
+
+def wait_for_parts(driver: subprocess.Popen, out: Path, count: int) -> None:
+    deadline = time.monotonic() + 600
+    while len(list(out.rglob("*.part"))) < count:
+        assert time.monotonic() < deadline
+        assert driver.poll() is None
+        time.sleep(0.02)
+
+
+def descendants(parent: int) -> list[int]:
+    """All processes below one."""
+    parents = {}
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            if folder.name.isdecimal():
+                status = (folder / "stat").read_text().rpartition(")")[2]
+                parents[int(folder.name)] = int(status.split()[1])
+    found = [parent]
+    for process in found:
+        found += [child for child, above in parents.items() if above == process]
+    return found[1:]
+
+
+def ray_actors(driver: int) -> list[int]:
+    """The processes of a local Ray that hold the model."""
+    found = []
+    for process in descendants(driver):
+        with suppress(OSError):
+            if b"ShardActor" in Path(f"/proc/{process}/cmdline").read_bytes():
+                found.append(process)
+    return found
 
 
 def test_errors_are_those_of_lines(runs, tmp_path, capsys):

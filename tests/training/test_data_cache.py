@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from regard.cli import main
 from regard.progress import reporting
@@ -163,3 +164,26 @@ def test_the_command(files, tmp_path, capsys, monkeypatch):
     assert main(["data", "cache", "--folder", cache, "--clear"]) == 0
     assert "removed 0.00 GiB" in capsys.readouterr().out
     assert not DataCache(Path(cache)).entries()
+
+
+def test_runs_share_the_data_of_a_pretrained_model_until_it_changes(tmp_path):
+    from tests.pretrained.checkpoints import write_checkpoint
+
+    model, _ = write_checkpoint(tmp_path / "hf", "bert", "Model")
+    files, cache = write_data(tmp_path, "classify"), tmp_path / "cache"
+    tuned = {"data": files, "pretrained": str(tmp_path / "hf"), "steps": 1}
+    inputs = []
+    for name in ("first", "second"):
+        lines = []
+        folder, _ = train_run(
+            "classify", tuned, tmp_path / name, log=lines.append, data_cache=cache
+        )
+        assert (name == "second") == any(line.startswith("prepared data reused") for line in lines)
+        inputs.append(folder.data / "initial.safetensors")
+    assert os.path.samefile(*inputs)
+    with torch.no_grad():
+        model.embeddings.LayerNorm.bias.add_(1)
+    model.save_pretrained(tmp_path / "hf")
+    folder, _ = train_run("classify", tuned, tmp_path / "changed", data_cache=cache)
+    changed = folder.data / "initial.safetensors"
+    assert changed.read_bytes() != inputs[0].read_bytes()

@@ -19,6 +19,7 @@ from torch import Tensor
 from regard import RegardError
 from regard.training import distributed as processes_module
 from regard.training.distributed import Processes, current, process_group, torchrun_processes
+from tests.pretrained.checkpoints import write_checkpoint
 from tests.training.several import train_all
 from tests.training.test_resume import command, states
 from tests.training.tiny import OPTIONS, assert_same, everything, write_data
@@ -115,12 +116,27 @@ def options(folder, task):
     return own | {"batch_tokens": 16, "evaluate_every": 2, "steps": 12, "patience": 99}
 
 
+PRETRAINED = {"pretrained encoder": "classify", "pretrained decoder": "language"}
+
+
+def pretrained(folder, task):
+    """Options of a run that trains a pretrained model further."""
+    family, head = {"classify": ("bert", "Model"), "language": ("gpt2", "LMHeadModel")}[task]
+    write_checkpoint(folder / family, family, head)
+    shared = ("data", "dropout", "batch_tokens", "evaluate_every", "steps", "patience")
+    own = options(folder, task)
+    own = {name: own[name] for name in shared}
+    window = {"window_tokens": 8} if task == "language" else {}
+    return {**own, **window, "pretrained": str(folder / family), "learning_rate": 0.01, "warmup": 2}
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Each task by one process and by two, and a long run with dropout by two."""
     folder = tmp_path_factory.mktemp("several")
     tasks = [(task, task, options(folder, task)) for task in OPTIONS]
     tasks.append(("one row", "language", options(folder, "language") | {"batch_tokens": 5}))
+    tasks += [(name, task, pretrained(folder, task)) for name, task in PRETRAINED.items()]
     long = OPTIONS["classify"] | LONG | {"data": write_data(folder, "classify")}
 
     def listed(kind, more=()):
@@ -174,7 +190,7 @@ def measured(run):
     return [json.loads(line) for line in lines if line]
 
 
-@pytest.mark.parametrize("name", [*OPTIONS, "one row"])
+@pytest.mark.parametrize("name", [*OPTIONS, "one row", *PRETRAINED])
 def test_two_processes_learn_what_one_learns(name, runs):
     one, two = (measured(runs[0] / kind / name) for kind in ("one", "two"))
     assert len(one) == len(two) > 2

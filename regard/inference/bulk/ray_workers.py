@@ -6,6 +6,7 @@ and writes one part, and order comes from the shards' places. Ray Data gives wha
 actors over all machines, which are restarted when they die and whose work is repeated.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -28,7 +29,8 @@ class ShardActor:
         try:
             return {"failed": "", **self._worker(row["job"])}
         except RegardError as error:
-            return {"failed": str(error), "number": row["job"]["number"], "lines": 0}
+            nothing = {"number": row["job"]["number"], "lines": 0, "seconds": 0.0}
+            return {"failed": str(error), **nothing}
 
 
 def process_on_ray(
@@ -47,7 +49,8 @@ def process_on_ray(
         cpus = cluster_cpus()
         actors = min(workers or max(1, int(cpus)), len(jobs))
         context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
+        context.enable_progress_bars = context.print_on_execution_start = False
+        logging.getLogger("ray.data").setLevel(logging.ERROR)  # it reports that there are no bars
         context.execution_options.preserve_order = False
         shards = ray.data.from_items(
             [{"job": job} for job in jobs], override_num_blocks=len(jobs)

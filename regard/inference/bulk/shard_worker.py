@@ -8,6 +8,7 @@ input ends: also when the process that started it was killed.
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ class ShardWorker:
         self._process = self._work.load()
 
     def __call__(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Process a shard, unless its part is there; its number and the lines that were done."""
+        """Process a shard, unless its part is there; its number, lines and processor seconds."""
+        began = time.process_time()
         shard, path = Shard.from_record(job["shard"]), Path(job["part"])
         if not path.exists():
             rows = read_rows(shard, self._work.texts)
@@ -44,7 +46,8 @@ class ShardWorker:
             ]
             content = self._format.encode(shard, self._work, final)
             write_part(path, _summary(shard, final), content)
-        return {"number": job["number"], "lines": shard.count}
+        seconds = time.process_time() - began
+        return {"number": job["number"], "lines": shard.count, "seconds": seconds}
 
     def _with_error(self, shard: Shard, row: InputRow, result: LineResult) -> LineResult:
         error = row.error

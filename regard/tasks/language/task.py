@@ -237,7 +237,7 @@ class Language:
 
 
 def log_of(probabilities: Tensor) -> Tensor:
-    """Their logarithms, in float64 where the device has it; finite for all that float32 can hold."""
+    """Their logarithms, in float64 if the device has it; finite for all that float32 can hold."""
     exact = probabilities.to(widest_float(probabilities.device))
     return exact.clamp(min=torch.finfo(torch.float32).tiny).log()
 

@@ -70,8 +70,9 @@ def cache_key(spec: TaskSpec, data: Any, seed: int) -> tuple[str, str] | None:
     names = {name: options.pop(name, None) for name in FILE_OPTIONS}
     vectors = str(options.get("condition") or "").endswith(".npy")
     own = spec.data.__module__.startswith("regard.tasks.")
-    if not own or vectors or names.get("data") is None or names.get("pretrained") is not None:
+    if not own or vectors or names.get("data") is None:
         return None
+    pretrained = names.pop("pretrained", None)
     files = {name: resolve(value) for name, value in names.items() if value is not None}
     paths = [source.path for sources in files.values() for source in sources]
     if not all(path is not None and path.is_file() for path in paths):
@@ -86,7 +87,15 @@ def cache_key(spec: TaskSpec, data: Any, seed: int) -> tuple[str, str] | None:
     about = " ".join([spec.name, *(source.name for source in files["data"])])
     versions = [FORMAT, tokenizers.__version__, pyarrow.__version__]
     parts = [versions, _code(), spec.name, options, digests, seed if by_seed else None]
+    if pretrained is not None:
+        parts.append([str(pretrained), _folder_digests(Path(pretrained))])
     return json_digest(parts), about
+
+
+def _folder_digests(folder: Path) -> dict[str, str]:
+    """The digest of each file that a pretrained model may be read from."""
+    paths = [path for path in (*folder.glob("*"), *folder.glob("*/config.json")) if path.is_file()]
+    return {path.relative_to(folder).as_posix(): file_digest(path) for path in sorted(paths)}
 
 
 class DataCache:
@@ -230,6 +239,7 @@ def _code() -> str:
     """A digest of the modules that read and prepare data."""
     root = Path(__file__).parents[2]
     digest = sha256()
-    for path in sorted([*(root / "data").rglob("*.py"), *(root / "tasks").rglob("*.py")]):
+    read = ("data", "tasks", "pretrained")
+    for path in sorted(path for name in read for path in (root / name).rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()

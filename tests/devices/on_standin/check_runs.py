@@ -19,6 +19,7 @@ from tests.pretrained.translator_checkpoints import TRANSLATORS, write_translato
 from tests.tasks.tasks_data import write
 from tests.training.tiny import OPTIONS, assert_same, everything, write_data
 
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 DEVICE = "standin"
 STILL = {"dropout": 0.0, "word_dropout": 0.0}
 TINY = {"width": 8, "steps": 6, "batch_tokens": 60, "warmup": 2, "evaluate_every": 3}
