@@ -65,19 +65,30 @@ def model_card(run: RunSummary) -> str:
 
 def write_card(folder: RunFolder) -> None:
     """Write README.md into a run folder, unless it holds a text of the user's own."""
-    if own_card(folder) is None:
-        write_text(folder.path / CARD, f"{model_card(summarize_run(folder.path))}\n{OWN_WORDS}\n")
+    before = _read_card(folder)
+    card = f"{model_card(summarize_run(folder.path))}\n{OWN_WORDS}\n"
+    if before is None or (_is_ours(before) and before != card):
+        write_text(folder.path / CARD, card)
 
 
 def own_card(folder: RunFolder) -> str | None:
-    """The README.md of a run folder, if it is a text of the user's own; empty if unreadable."""
+    """The README.md of a run folder, if it is a text of the user's own."""
+    text = _read_card(folder)
+    return None if text is None or _is_ours(text) else text
+
+
+def _read_card(folder: RunFolder) -> str | None:
+    """The README.md of a run folder; None without one, empty if it cannot be read."""
     try:
-        text = read_bytes(folder.path / CARD, MAX_CONFIG).decode("utf-8", "replace")
+        return read_bytes(folder.path / CARD, MAX_CONFIG).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
     except (OSError, RegardError):
         return ""
-    return None if text.rstrip().endswith(OWN_WORDS) else text
+
+
+def _is_ours(card: str) -> bool:
+    return card.rstrip().endswith(OWN_WORDS)
 
 
 def _limits(run: RunSummary) -> str:

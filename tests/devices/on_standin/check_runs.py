@@ -42,7 +42,7 @@ RUNS = {
     "tag, roberta": ("tag", TUNED | {"crf": True}),
     "language, gpt2": ("language", TUNED | {"window_tokens": 16}),
     "language, llama": ("language", TUNED | {"window_tokens": 16}),
-    "translation, marian": ("translation", TUNED),
+    "translation, marian": ("translation", TUNED | {"max_tokens": 50}),
     "translation, t5": ("translation", TUNED),
 }
 """Tasks and options of the runs by name; the data is that of the first word, and the last word may
