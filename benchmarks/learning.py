@@ -106,12 +106,6 @@ TRIALS = (
         "≤ 150",
     ),
     Trial(
-        "wnut17",
-        "tag --data {data}/wnut17/train.conll",
-        "--data {data}/wnut17/dev.conll",
-        "f1",
-    ),
-    Trial(
         "sst2, pretrained encoder",
         f"{SST} --pretrained {{pretrained}}",
         "--data {data}/sst2/dev.tsv",
