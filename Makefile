@@ -43,8 +43,11 @@ docs: $(VENV)/docs.stamp ## build the site into site/; a warning is an error
 	$(BIN)/zensical build --strict --clean
 	$(BIN)/python scripts/check_site.py
 
-bench: $(VENV)/bench.stamp ## time and memory of attention beside other libraries
+bench: $(VENV)/bench.stamp ## measure all that needs no corpora: attention, training, decoding, server
 	$(BIN)/python benchmarks/attention.py
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/decoding.py
+	$(BIN)/python benchmarks/serving.py --clients 64 --seconds 60 --warm-up 10
 
 lock: $(VENV)/dev.stamp ## write requirements.lock and docs/licences.md from what is installed
 	$(INSTALL) uv

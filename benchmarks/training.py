@@ -12,6 +12,7 @@ Marian of transformers, an ordinary implementation of the same transformer, read
 import argparse
 import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -62,7 +63,11 @@ def compare(kind: str, length: int, options: argparse.Namespace) -> None:
         if way.startswith("marian") and kind != "transformer":
             continue
         torch.manual_seed(1)
-        model, loss = (marian if way.startswith("marian") else own)(kind, options.vocabulary)
+        try:
+            model, loss = (marian if way.startswith("marian") else own)(kind, options.vocabulary)
+        except ImportError as error:
+            print(f"{way} is left out: {error}", file=sys.stderr)
+            continue
         ways[way] = updates(model, loss, batches, way)
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     for run in ways.values():

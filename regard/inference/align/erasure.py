@@ -10,8 +10,10 @@ from torch import Tensor
 from regard.data import Pair
 from regard.data.batches import pad
 from regard.data.tokenizers.tokenizer import UNK
+from regard.devices import device_of
 from regard.inference.align.forced_pairs import EncodedSide, encode_pairs, force_pairs
 from regard.inference.run import Run
+from regard.training.matrix_products import choose_library, multiply_by
 
 
 def erasure_losses(run: Run, pairs: Sequence[Pair]) -> list[Float[np.ndarray, "t s"]]:
@@ -30,12 +32,13 @@ def erasure_losses(run: Run, pairs: Sequence[Pair]) -> list[Float[np.ndarray, "t
         repeated += [target] * (1 + len(source.words))
     by_version = [np.zeros(len(target.words)) for target in repeated]
     memberships = {id(target): target.membership() for target in targets}
-    for chosen, output in force_pairs(run.model, erased, repeated):
-        ids, lengths = pad([np.array(repeated[i].ids, np.int64) for i in chosen])
-        given = ids.to(output.logits.device)
-        own = _log_probabilities(output.logits[:, : ids.shape[1]], given).cpu().double().numpy()
-        for row, length, i in zip(own, lengths.tolist(), chosen.tolist(), strict=True):
-            by_version[i] = row[:length] @ memberships[id(repeated[i])]
+    with multiply_by(choose_library(device_of(run.model))):
+        for chosen, output in force_pairs(run.model, erased, repeated):
+            ids, lengths = pad([np.array(repeated[i].ids, np.int64) for i in chosen])
+            given = ids.to(output.logits.device)
+            own = _log_probabilities(output.logits[:, : ids.shape[1]], given).cpu().double().numpy()
+            for row, length, i in zip(own, lengths.tolist(), chosen.tolist(), strict=True):
+                by_version[i] = row[:length] @ memberships[id(repeated[i])]
     # the versions of a pair stand one after the other, the whole source first
     all_losses, at = [], 0
     for source, target in zip(sources, targets, strict=True):
