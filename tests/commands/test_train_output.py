@@ -4,10 +4,12 @@ import json
 import os
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from regard.cli import main, make_parser
+from regard.commands.terminal.training_summary import hint
 from regard.training.seeds import summarize_seeds
 
 WORDS = {"good": "pos", "fine": "pos", "bad": "neg", "awful": "neg"}
@@ -62,6 +64,27 @@ def test_it_begins_with_aligned_facts_and_ends_with_a_summary(data, tmp_path, ca
             words = shlex.split(line[12:])
             typed = words[words.index("regard") + 1 :] if "regard" in words else words[1:]
             assert make_parser(typed).parse_args(typed).command in ("show", "predict", "serve")
+
+
+@pytest.mark.parametrize(
+    ("low", "labels", "words"),
+    [
+        (
+            0.44,
+            {"bad": 60, "good": 40},
+            "no better than always answering 'bad' (60.0 %): train lon",
+        ),
+        (0.61, {"bad": 60, "good": 40}, ""),
+        (None, {"bad": 60, "good": 40}, ""),
+        (0.44, None, ""),
+    ],
+)
+def test_a_classifier_that_only_guesses_gets_a_hint(low, labels, words):
+    best = {"main": "accuracy", "metrics": {"accuracy": {"value": 0.65, "low": low}}}
+    found = hint(SimpleNamespace(best=best, data={"labels": labels}))
+    assert found.startswith(words)
+    assert bool(found) == bool(words)
+    assert not hint(SimpleNamespace(best=best | {"main": "f1"}, data={"labels": labels}))
 
 
 def test_quiet_prints_the_folder_only(data, tmp_path, capsys):

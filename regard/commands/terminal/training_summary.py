@@ -30,6 +30,7 @@ def closing_lines(folder: Path, position: "Position") -> list[str]:
         ("stopped", _why_stopped(run, position)),
         ("kept", _kept(run)),
         ("size", _size(run, extending)),
+        ("hint", hint(run)),
     ]
     lines = [format_row(name, text) for name, text in rows if text]
     return [*lines, *next_lines(next_commands(run))]
@@ -97,6 +98,22 @@ def _best(run: "RunSummary") -> str:
     loss = line.get("validation_loss")
     at = "average" if "averaged" in line else f"step {format_count(line['step'])}"
     return f"{at}: {metric}" + (f", validation loss {loss:.3f}" if loss is not None else "")
+
+
+def hint(run: "RunSummary") -> str:
+    """What to try where a classifier is no better than one that always gives the same answer."""
+    best, labels = run.best or {}, run.data.get("labels")
+    accuracy = (best.get("metrics") or {}).get("accuracy")
+    if best.get("main") != "accuracy" or not isinstance(accuracy, dict) or not labels:
+        return ""
+    label, count = max(labels.items(), key=lambda item: item[1])
+    share = count / sum(labels.values())
+    if accuracy.get("low") is None or accuracy["low"] > share:
+        return ""
+    return (
+        f"no better than always answering {label!r} ({100 * share:.1f} %): train longer, for "
+        "example with --patience 30 --epochs 100, or on more data"
+    )
 
 
 def _kept(run: "RunSummary") -> str:

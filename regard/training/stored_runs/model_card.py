@@ -199,7 +199,8 @@ def _counts(counts: Any, what: str) -> str:
 
 
 def _options(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_value(value)}" for name, value in options.items()) or "defaults"
+    named = (f"{name.replace('_', '-')} {_value(value)}" for name, value in options.items())
+    return ", ".join(named) or "defaults"
 
 
 def _training(run: RunSummary, options: Mapping[str, Any]) -> str:
@@ -235,8 +236,15 @@ def _sizes(run: RunSummary) -> str:
 
 
 def _value(value: Any) -> str:
+    """The value of an option as people write it.
+
+    >>> _value(False), _value(None), _value(["a", "b"])
+    ('no', '–', 'a b')
+    """
     if isinstance(value, list):
         return " ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "–" if value is None else str(value)
 
 
