@@ -55,6 +55,7 @@ def test_it_begins_with_aligned_facts_and_ends_with_a_summary(data, tmp_path, ca
     assert "(validation 0." in said.err
     assert "accuracy" in facts["best"]
     assert "validation loss 0." in facts["best"]
+    assert facts["best"].endswith(", the best of 2 validations")  # an epoch's end, and the last
     assert facts["stopped"].startswith("all updates are done (3 updates, epoch ")
     assert facts["kept"].startswith("the ")
     assert "only to extend the run" in facts["size"]

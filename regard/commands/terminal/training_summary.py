@@ -97,7 +97,8 @@ def _best(run: "RunSummary") -> str:
         return ""
     loss = line.get("validation_loss")
     at = "average" if "averaged" in line else f"step {format_count(line['step'])}"
-    return f"{at}: {metric}" + (f", validation loss {loss:.3f}" if loss is not None else "")
+    text = f"{at}: {metric}" + (f", validation loss {loss:.3f}" if loss is not None else "")
+    return text + (f", the best of {run.validations} validations" if run.validations > 1 else "")
 
 
 def hint(run: "RunSummary") -> str:

@@ -38,6 +38,8 @@ class RunSummary:
     """Steps, epochs and seconds of training."""
     bytes: dict[str, int] = field(default_factory=dict)
     """Size of each part of the folder."""
+    validations: int = 0
+    """Number of validations, of which the saved weights are the best."""
     modified: float = 0.0
     """When its weights were last written, in seconds since 1970."""
     architecture: dict[str, Any] = field(default_factory=dict)
@@ -99,6 +101,7 @@ def summarize_run(path: Path) -> RunSummary:
         count_parameters(folder.model) if has_model else None,
         position or {name: last.get(name) for name in ("step", "epoch", "seconds")},
         _sizes(folder),
+        sum("averaged" not in line for line in steps),
         _modified(folder),
         _read_record(folder.data / "pretrained.json"),
     )
