@@ -1,5 +1,7 @@
 """Naive Bayes on n-grams of words, as a layer: what single words and word pairs say of a label."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -158,11 +160,40 @@ class NaiveBayes(nn.Module):
         labels: Float[Tensor, "b c"] | None = None,
     ) -> Float[Tensor, "b c"]:
         """Logits; `labels` are those of texts that are to be left out of the counts."""
+        evidence = self.evidence_of_texts(words, lengths, labels)
+        logits: Tensor = torch.einsum("bnc,n->bc", evidence, self.weight * GAIN)
+        return logits
+
+    def evidence_of_texts(
+        self,
+        words: Int[Tensor, "b t"],
+        lengths: Int[Tensor, "b"],
+        labels: Float[Tensor, "b c"] | None = None,
+    ) -> Float[Tensor, "b n c"]:
+        """Logits by the n-grams of each length, with the weight 1."""
         real = torch.arange(words.shape[1], device=words.device) < lengths[:, None]
         evidence = self._by_length(self.evidence(words * real, labels)).sum(1)
-        scale = lengths.clamp(min=1).to(evidence).rsqrt()[:, None]
-        logits: Tensor = torch.einsum("bnc,n->bc", evidence, self.weight * GAIN) * scale
-        return logits
+        return evidence * lengths.clamp(min=1).to(evidence).rsqrt()[:, None, None]
+
+    def fit(self, evidence: Float[Tensor, "b n c"], loss: Callable[[Tensor], Tensor]) -> None:
+        """Set the weights for which the loss of the logits [b, c] of some texts is smallest.
+
+        Each weight has a normal prior of standard deviation 2, for few texts.
+        """
+        weight = (self.weight.detach() * GAIN).requires_grad_()
+        optimizer = torch.optim.LBFGS([weight], max_iter=50, line_search_fn="strong_wolfe")
+
+        def closure() -> Tensor:
+            optimizer.zero_grad()
+            total = loss(torch.einsum("bnc,n->bc", evidence, weight)) + weight.square().sum() / 8
+            total.backward()
+            return total
+
+        with torch.enable_grad():
+            optimizer.step(closure)
+        if bool(torch.isfinite(weight).all()):
+            with torch.no_grad():
+                self.weight.copy_(weight / GAIN)
 
     def votes(self, words: Int[Tensor, "t"]) -> Float[Tensor, "t c"]:
         """The share of each word in the logits of one text: n-grams share their votes equally."""

@@ -422,3 +422,35 @@ def test_a_network_that_adds_nothing_has_no_weight(voters):
         model.decision.weight.normal_(std=3, generator=torch.Generator().manual_seed(5))
         fit_network_weight(task, model, model.naive_bayes)
     assert float(model.naive_bayes.network_weight) == 0
+
+
+def test_votes_begin_with_the_likeliest_weights_for_texts_that_were_left_out(voters):
+    from scipy.optimize import minimize
+
+    from regard.layers.naive_bayes import GAIN
+
+    task, _, _ = voters
+    votes = task.build().naive_bayes
+    batch = task.batch(np.arange(60))
+    with torch.no_grad():
+        evidence = votes.evidence_of_texts(batch.words, batch.lengths, task.hot(batch.labels))
+
+    def loss(weight):
+        logits = torch.einsum("bnc,n->bc", evidence.double(), torch.from_numpy(weight))
+        entropy = torch.nn.functional.cross_entropy(logits, batch.labels, reduction="sum")
+        return float(entropy) + float((weight**2).sum()) / 8
+
+    best = minimize(loss, np.ones(2), method="Nelder-Mead").x
+    np.testing.assert_allclose(votes.weight.detach().numpy() * GAIN, best, atol=0.01)
+
+
+def test_votes_that_mislead_begin_without_weight(tmp_path):
+    """Labels by chance: texts that are left out are judged wrong as often as right."""
+    random = np.random.default_rng(4)
+    rows = ["text\tlabel"]
+    for i in range(300):
+        rows.append(" ".join(random.choice(list("abcdefgh"), 6)) + f"\t{['x', 'y'][i % 2]}")
+    (tmp_path / "data.tsv").write_text("\n".join(rows) + "\n")
+    run = regard.load(trained(tmp_path, [str(tmp_path / "data.tsv")]))
+    chances = run.predict_proba([row.split("\t")[0] for row in rows[1:]])
+    assert np.abs(chances - 0.5).max() < 0.35

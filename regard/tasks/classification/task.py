@@ -77,6 +77,8 @@ from regard.tasks.task import Evaluation, Loss, Sample
 
 AnyClassifier = Classifier | PretrainedClassifier
 NGRAMS = "ngrams.safetensors"
+MOST_WEIGHED = 5000
+"""Texts by which votes are weighed when training begins."""
 
 
 class Batch(NamedTuple):
@@ -153,7 +155,26 @@ class Classification:
             evidence=None if self.ngrams is None else self._evidence(self.ngrams),
         )
         fill_embedding(model.inputs, self.kept, self.freeze)
+        if model.naive_bayes is not None and self.train is not None:
+            self._start_votes(model.naive_bayes, self.train)
         return model
+
+    @torch.no_grad()
+    def _start_votes(self, votes: NaiveBayes, corpus: Corpus) -> None:
+        """Weigh votes by how well they predict the labels of texts that are left out of counts."""
+        chosen = np.linspace(0, len(corpus) - 1, min(len(corpus), MOST_WEIGHED)).astype(int)
+        evidence, labels = [], []
+        for part in ordered_batches(corpus.lengths("words")[chosen], 4096):
+            batch = self.batch_of(corpus, chosen[part])
+            own = self.hot(batch.labels)
+            evidence.append(votes.evidence_of_texts(batch.words, batch.lengths, own))
+            labels.append(batch.labels)
+        joined = torch.cat(labels)
+        votes.fit(torch.cat(evidence), lambda logits: self.entropy(logits, joined, 0.0))
+
+    def hot(self, labels: Tensor) -> Float[Tensor, "b c"]:
+        """1 for each label of each text, 0 for the others."""
+        return labels if self.several else F.one_hot(labels, len(self.labels)).float()
 
     def _evidence(self, ngrams: NGramCounts) -> NGramEvidence:
         return NGramEvidence(
@@ -210,8 +231,7 @@ class Classification:
         else:
             output = model(words, batch.lengths, votes=False)
             labels = batch.labels
-            own = labels if self.several else F.one_hot(labels, len(self.labels)).float()
-            votes = model.naive_bayes(batch.words, batch.lengths, own)
+            votes = model.naive_bayes(batch.words, batch.lengths, self.hot(labels))
             alone = self.entropy(output.logits, labels, smoothing)
             total = (alone + self.entropy(votes, labels, smoothing)) / 2
         return Loss(total, balance_loss(output.balance)), carried
