@@ -11,7 +11,7 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "epochs": 20,
     "patience": 20,  # a cosine schedule pays off at its end
     "batch_tokens": 1024,
-    "min_batches": 16,
+    "min_batches": 100,
     "learning_rate": 2e-3,
     "schedule": "cosine",
     "label_smoothing": 0.1,
