@@ -145,6 +145,6 @@ EXPERIMENT = Experiment(
     claim="Attention is not explanation: most predictions survive other weights.",
     source="Jain and Wallace, 2019; Wiegreffe and Pinter, 2019",
     row="S5",
-    minutes=0.5,
+    minutes=1,
     run=run,
 )

@@ -133,6 +133,6 @@ EXPERIMENT = Experiment(
     claim="Attention learns to align words without being told how, with any score that reads them.",
     source="Bahdanau et al., 2015",
     row="S5",
-    minutes=3,
+    minutes=2.5,
     run=run,
 )

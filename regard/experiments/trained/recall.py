@@ -118,6 +118,6 @@ EXPERIMENT = Experiment(
     "trained on, better than an LSTM or a transformer.",
     source="Graves et al., 2014, 2016",
     row="X3",
-    minutes=3,
+    minutes=1.5,
     run=run,
 )
