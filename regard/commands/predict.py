@@ -120,12 +120,12 @@ def _predict(chosen: argparse.Namespace) -> int:
     if chosen.column is not None:
         raise OptionError("column", "needs --jobs or --on")
     refuse_overwriting(chosen.output, chosen.input, chosen.prefix)
+    run = load_run(chosen.folder, chosen.device)
     for text in _given_texts(chosen):
         if os.path.isfile(text):
             chosen.display.line(
                 f"note: {text} is read as a text; --input {text} reads the lines of that file"
             )
-    run = load_run(chosen.folder, chosen.device)
     options = given_options(run, chosen, "predict_options")
     _check_constraints(run, chosen)
     if options.get("weights") and not chosen.json:

@@ -124,7 +124,9 @@ def test_long_gradients_are_clipped_and_their_length_is_logged(tmp_path):
 
 
 def test_checkpoints_that_stay_are_the_weights_after_their_updates(tmp_path):
+    # votes of n-grams are weighed in each validation, which changes the weights
     options = {"steps": 9, "schedule": "constant", "average": 2, "learning_rate": 0.1}
+    options |= {"word_ngrams": 0}
     seen, out = run(tmp_path, "kept", keep_every=4, **options)
     plain, _ = run(tmp_path, "plain", **options)
     stay = {f"step-{step}.safetensors" for step in (4, 8)}
