@@ -56,6 +56,20 @@ def test_a_small_screen_folds_its_menu_and_options(app, screen):
     assert not window.sideways()
 
 
+@pytest.mark.parametrize("screen", ["translation", "language"])
+def test_in_a_frame_the_drawing_is_in_view_and_its_options_fold(app, screen):
+    window = app(viewport={"width": 960, "height": 640}).open(screen, text=TEXTS[screen])
+    scale = window.page.get_by_label("Scale", exact=True)
+    stage = window.page.locator(".rg-stage")
+    assert not scale.is_visible()
+    footer = window.page.locator("rg-app > footer").bounding_box()["y"]
+    assert footer - stage.bounding_box()["y"] > 150
+    window.page.get_by_text("Options").click()
+    assert scale.is_visible()
+    window.page.set_viewport_size({"width": 1440, "height": 900})
+    assert scale.is_visible()
+
+
 @pytest.mark.parametrize("screen", ["", *SCREENS])
 def test_axe_finds_nothing(app, screen):
     window = app(bypass_csp=True, reduced_motion="reduce")
