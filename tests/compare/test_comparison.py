@@ -215,6 +215,8 @@ def test_mistakes_on_the_command_line(capsys, tmp_path, monkeypatch):
     assert "--ray-address: needs --on ray" in capsys.readouterr().err
     assert main([*words[:4], "--data", "nothere.tsv"]) == 2
     assert "nothere.tsv: no such file" in capsys.readouterr().err
+    assert main([*words[:4], "--device", "cuda:99"]) == 2
+    assert "cuda:99" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

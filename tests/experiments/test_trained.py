@@ -144,6 +144,10 @@ def test_what_an_expert_tells_about_the_regime():
     half = experts_routing.shared_information(regime // 2, regime)  # by hand: 1 of 2 bits
     assert half == pytest.approx(0.5)
     assert not experts_routing.judge([0.1, 0.2])
+    rows = experts_routing.routing_table((regime + regime % 2) % 4, regime).rows
+    assert rows[0][1:] == ["100 %", "0 %", "0 %", "0 %"]
+    assert rows[3][1:] == ["100 %", "0 %", "0 %", "0 %"]
+    assert rows[1][1:] == ["0 %", "0 %", "100 %", "0 %"]
 
 
 def test_both_sides_of_the_bottleneck_have_the_same_size():
@@ -258,6 +262,9 @@ def test_distance_of_the_weight():
     back = np.eye(6, k=-2)
     assert span.mean_distance(back) == pytest.approx(2.0)
     assert span.mean_distance(np.eye(6)) == 0.0
+    assert span.weight_by_distance(back, 4) == pytest.approx([0, 0, 1, 0])
+    extended = np.array([[0.25, 0.25, 0.5, 0.0], [0.0, 0.25, 0.25, 0.5]])  # two keys before
+    assert span.weight_by_distance(extended, 3) == pytest.approx([0.5, 0.25, 0.25])
     assert span.judge([10.0, 10.0], [9.9, 9.8])
     assert not span.judge([10.0, 10.0], [5.0, 5.0])
 

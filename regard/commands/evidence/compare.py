@@ -134,6 +134,7 @@ def _compare(chosen: argparse.Namespace) -> int:
             jobs=chosen.jobs,
             on=chosen.on,
             ray_address=chosen.ray_address,
+            device=chosen.device,
             log=chosen.display.line,
             **{name: value for name, value in options.items() if value is not None},
         )

@@ -2,10 +2,11 @@
 
 An encoder–decoder is trained to copy and to reverse sequences of symbols, with additive attention
 and without (the last state of the encoder is all the decoder knows), with about the same number of
-parameters. Symbol accuracy under teacher forcing is measured by length, up to 30 (trained up to 20)
-or, in the large size, up to 1000 (trained up to 1000). The claim holds if the fall from the
-shortest to the longest sources is clearly larger without attention, in both. Cho et al., 2014,
-https://arxiv.org/abs/1409.1259; Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473
+parameters. Symbol accuracy under teacher forcing is measured by length, up to 1000 symbols. The
+claim holds if the fall from length 2 to 30 is clearly larger without attention, in both (trained up
+to 20; longer sources only show what is left of both). In the large size they are trained up to 1000
+and judged there. Cho et al., 2014, https://arxiv.org/abs/1409.1259; Bahdanau et al., 2015,
+https://arxiv.org/abs/1409.0473
 """
 
 from collections.abc import Callable
@@ -77,7 +78,7 @@ def accuracies(
     found = []
     with torch.no_grad():
         for length in lengths:
-            source, target, right = pairs(100, length, task)
+            source, target, right = pairs(max(20, min(100, 3000 // length)), length, task)
             logits = network(source, torch.full((len(source),), length), target).logits
             found.append(float((logits.argmax(-1) == right).float().mean()))
     return found
@@ -91,8 +92,8 @@ def judge(falls: dict[str, list[float]]) -> bool:
 
 def run(setting: Setting) -> Finding:
     """Train both on both tasks with several seeds."""
-    lengths = setting.pick([2, 8], [2, 5, 10, 15, 20, 30], [2, 10, 30, 100, 300, 1000])
-    longest = setting.pick(8, 20, 1000)
+    lengths = setting.pick([2, 8], [2, 5, 10, 15, 20, 30, 100, 1000], [2, 10, 30, 100, 300, 1000])
+    longest, judged = setting.pick(8, 20, 1000), lengths.index(setting.pick(8, 30, 1000))
     steps, seeds = setting.pick(8, 300, 3000), setting.pick(1, 3, 3)
     numbers, pictures, held, results = {}, {}, [], []
     for task in TASKS:
@@ -105,11 +106,12 @@ def run(setting: Setting) -> Finding:
             measured = [over_seeds([one[i] for one in values]) for i in range(len(lengths))]
             mean, low, high = zip(*(m[:3] for m in measured), strict=True)
             series.append(Series(name, lengths, mean, low, high))
-            falls[attention] = [one[0] - one[-1] for one in values]
-            numbers[f"{task}: accuracy at length {lengths[-1]}, {name}"] = measured[-1]
-            fall = f"{task}: fall from length {lengths[0]} to {lengths[-1]}, {name}"
+            falls[attention] = [one[0] - one[judged] for one in values]
+            fall = f"{task}: fall from length {lengths[0]} to {lengths[judged]}, {name}"
             numbers[fall] = over_seeds(falls[attention])
-        axes = Axis("length of the source"), Axis("symbol accuracy")
+            for place in sorted({judged, len(lengths) - 1}):
+                numbers[f"{task}: accuracy at length {lengths[place]}, {name}"] = measured[place]
+        axes = Axis("length of the source", log=True), Axis("symbol accuracy")
         title = f"Task {task}, trained up to length {longest}"
         pictures[task] = line_chart(title, series, *axes)
         held.append(judge(falls))
@@ -118,7 +120,8 @@ def run(setting: Setting) -> Finding:
             f"{means['none']:.0f} points without attention and {means['additive']:.0f} with it "
             f"({task})"
         )
-    summary = f"from length {lengths[0]} to {lengths[-1]} accuracy fell by {', '.join(results)}."
+    summary = f"from length {lengths[0]} to {lengths[judged]} accuracy fell by "
+    summary += f"{', '.join(results)}."
     return Finding(all(held), summary, numbers, pictures)
 
 

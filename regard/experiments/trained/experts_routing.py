@@ -14,6 +14,7 @@ from regard.experiments.claims import Experiment, Finding, Setting, clearly_abov
 from regard.experiments.fitting import fit
 from regard.layers import Experts
 from regard.show.charts import Axis, Series, line_chart
+from regard.show.report_page import Table
 
 REGIMES, WIDTH = 4, 8
 
@@ -52,6 +53,17 @@ def shared_information(chosen: Tensor, regime: Tensor) -> float:
     return float(shared / entropy)
 
 
+def routing_table(chosen: Tensor, regime: Tensor) -> Table:
+    """Which share of each regime's inputs each expert gets."""
+    experts = range(1, REGIMES + 1)
+    rows = []
+    for number in range(REGIMES):
+        sent = torch.bincount(chosen[regime == number], minlength=REGIMES).double()
+        shares = (100 * sent / sent.sum()).tolist()
+        rows.append([f"regime {number + 1}", *(f"{share:.0f} %" for share in shares)])
+    return Table(["", *(f"expert {number}" for number in experts)], rows)
+
+
 def train(problem: Problem, steps: int) -> Experts:
     """Experts trained on a problem; their load is kept even."""
     experts = Experts(WIDTH, 16, REGIMES)
@@ -76,7 +88,7 @@ def run(setting: Setting) -> Finding:
     """Train on several regimes, and on one, where there is nothing to route."""
     steps, seeds = setting.pick(30, 1500, 6000), setting.pick(2, 4, 10)
     information: dict[bool, list[float]] = {True: [], False: []}
-    load = []
+    load, tables = [], dict[str, Table]()
     for several, values in information.items():
         for seed in range(seeds):
             torch.manual_seed(seed)
@@ -87,6 +99,7 @@ def run(setting: Setting) -> Finding:
                 chosen = experts(inputs).weights.argmax(-1)
             values.append(shared_information(chosen, regime))
             if several:
+                tables.setdefault("Routing of the first network", routing_table(chosen, regime))
                 shares = torch.bincount(chosen, minlength=REGIMES) / len(chosen)
                 load.append([float(share) for share in shares.sort(descending=True).values])
     numbers = {
@@ -104,7 +117,7 @@ def run(setting: Setting) -> Finding:
         f"the expert tells {100 * told:.0f} % of what there is to know about the regime "
         f"({100 * none:.0f} % where there are no regimes)."
     )
-    return Finding(judge(information[True]), summary, numbers, {"load": picture})
+    return Finding(judge(information[True]), summary, numbers, {"load": picture}, tables)
 
 
 EXPERIMENT = Experiment(

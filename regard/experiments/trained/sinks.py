@@ -100,30 +100,34 @@ def run(setting: Setting) -> Finding:
         for seed in range(seeds):
             torch.manual_seed(seed)
             found.setdefault(kind, []).append(measure(kind, words, steps, width, layers))
-    numbers, series = {}, []
+    numbers, pictures = {}, {}
     for kind, values in found.items():
         strongest = [max(shares.first for shares in one) for one, _ in values]
         numbers[f"{kind}: weight on the first token / even, strongest head"] = over_seeds(strongest)
         current = [max(shares.current for shares in one) for one, _ in values]
         numbers[f"{kind}: weight on the current token / even, strongest head"] = over_seeds(current)
         numbers[f"{kind}: perplexity"] = over_seeds([perplexity for _, perplexity in values])
-        first = [over_seeds([one[i].first for one, _ in values]) for i in range(layers)]
-        mean, low, high = zip(*(measured[:3] for measured in first), strict=True)
-        series.append(Series(kind, range(layers), mean, low, high))
     empty = over_seeds([max(shares.empty for shares in one) for one, _ in found["empty key"]])
     numbers["empty key: weight on it, strongest head"] = empty
     largest = {
         kind: [max(shares.first for shares in one) for one, _ in values]
         for kind, values in found.items()
     }
-    title = "Weight on the first token, strongest head"
-    picture = line_chart(title, series, Axis("layer"), Axis("times the even share"))
+    for file, token in (("sinks", "first"), ("current", "current")):
+        series = []
+        for kind, values in found.items():
+            by_layer = [[getattr(one[i], token) for one, _ in values] for i in range(layers)]
+            mean, low, high = zip(*(over_seeds(one)[:3] for one in by_layer), strict=True)
+            series.append(Series(kind, range(1, layers + 1), mean, low, high))
+        title = f"Weight on the {token} token, strongest head"
+        axes = Axis("layer"), Axis("times the even share")
+        pictures[file] = line_chart(title, series, *axes)
     shares = ", ".join(f"{over_seeds(v).mean:.1f} times with {k}" for k, v in largest.items())
     summary = (
         f"the strongest head puts this multiple of the even share on the first token: {shares}; "
         f"with an empty key, a head puts up to {100 * empty.mean:.0f} % of its weight there."
     )
-    return Finding(judge(largest["softmax"]), summary, numbers, {"sinks": picture})
+    return Finding(judge(largest["softmax"]), summary, numbers, pictures)
 
 
 EXPERIMENT = Experiment(

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from regard.attention import attend
 from regard.experiments.claims import Experiment, Finding, Setting, clearly_above, over_seeds
 from regard.experiments.fitting import seeded
+from regard.experiments.untrained.clipped_updates import CLIP, WIDTH, update_norms
 from regard.layers import Block
 from regard.layers.recurrent import Encoder
 from regard.show.charts import Axis, Series, line_chart
 
-WIDTH = 32
 Network = Callable[[Tensor], Tensor]
 
 
@@ -68,8 +68,6 @@ NETWORKS: dict[str, Callable[[], Network]] = {
 }
 LARGE_WEIGHTS = 4.0
 """Factor of the recurrent weights that makes gradients explode."""
-RATE, CLIP = 0.1, 1.0
-"""Learning rate and largest norm of the gradient, for the updates that clipping limits."""
 
 
 def norms(network: Network, length: int, size: float = 1.0) -> Tensor:
@@ -80,20 +78,6 @@ def norms(network: Network, length: int, size: float = 1.0) -> Tensor:
     assert words.grad is not None
     found: Tensor = words.grad[0].norm(dim=-1)
     return found.flip(0)
-
-
-def largest_update(network: nn.Module, clip: float, length: int, updates: int = 30) -> float:
-    """The norm of the largest update on the way to a random target; clip = inf: no clipping."""
-    optimizer = torch.optim.SGD(network.parameters(), RATE)
-    words, target = 1e-3 * torch.randn(4, length, WIDTH).double(), torch.randn(4, WIDTH).double()
-    lengths, steps = torch.full((4,), length), []
-    for _ in range(updates):
-        optimizer.zero_grad()
-        (network(words, lengths).states[:, -1] - target).square().mean().backward()
-        norm = float(nn.utils.clip_grad_norm_(network.parameters(), clip))
-        steps.append(RATE * min(norm, clip))
-        optimizer.step()
-    return max(steps)
 
 
 def judge(ratios: dict[str, list[float]]) -> bool:
@@ -108,22 +92,21 @@ def run(setting: Setting) -> Finding:
     length, seeds = setting.pick(40, 100, 300), setting.pick(2, 8, 30)
     ratios, series = dict[str, list[float]](), []
     for name, make in NETWORKS.items():
-        found = [norms(seeded(make, seed), length) for seed in range(seeds)]
-        mean = torch.stack(found).clamp(min=1e-300).log10().mean(0)
-        places = range(0, length, max(1, length // 40))
-        series.append(Series(name, places, [10.0 ** float(mean[p]) for p in places]))
-        ratios[name] = [float((one[-1] / one[0]).clamp(min=1e-300).log10()) for one in found]
+        found = torch.stack([norms(seeded(make, seed), length) for seed in range(seeds)])
+        ratios[name] = (found[:, -1] / found[:, 0]).clamp(min=1e-300).log10().tolist()
+        series.append(_mean_line(name, found))
     # near zero tanh is linear: this is where large weights make the gradient grow
     large = partial(recurrent, "elman", attention=False, scale=LARGE_WEIGHTS)
-    grown = [norms(seeded(large, seed), length, 1e-6) for seed in range(seeds)]
-    exploding = [float((one[-1] / one[0]).log10()) for one in grown]
+    grown = torch.stack([norms(seeded(large, seed), length, 1e-6) for seed in range(seeds)])
+    exploding = (grown[:, -1] / grown[:, 0]).log10().tolist()
+    series.append(_mean_line(f"Elman, weights × {LARGE_WEIGHTS:g}", grown))
     numbers = {f"{name}: far / near gradient (log10)": over_seeds(v) for name, v in ratios.items()}
     numbers[f"Elman, weights × {LARGE_WEIGHTS:g}: far / near (log10)"] = over_seeds(exploding)
+    clipping, start = [], partial(scaled, "elman", LARGE_WEIGHTS)
     for limit, how in ((inf, "without clipping"), (CLIP, f"clipped at {CLIP:g}")):
-        start = partial(scaled, "elman", LARGE_WEIGHTS)
-        steps = [largest_update(seeded(start, seed), limit, length) for seed in range(seeds)]
-        numbers[f"largest update, {how}"] = over_seeds(steps)
-    axes = Axis("distance in words"), Axis("norm", log=True)
+        steps = [update_norms(seeded(start, seed), limit, length) for seed in range(seeds)]
+        numbers[f"largest update, {how}"] = over_seeds([max(one) for one in steps])
+        clipping.append(_mean_line(how, torch.tensor(steps)))
     means = {name: over_seeds(values).mean for name, values in ratios.items()}
     updates = [f"{m.mean:.2g} {n.split(', ')[1]}" for n, m in numbers.items() if "update" in n]
     summary = (
@@ -133,8 +116,21 @@ def run(setting: Setting) -> Finding:
         f"{LARGE_WEIGHTS:g} times as large it changes by 10^{over_seeds(exploding).mean:.1f}, and "
         f"the largest update has the norm {' and '.join(updates)}."
     )
-    picture = line_chart("Gradient by distance", series, *axes)
-    return Finding(judge(ratios), summary, numbers, {"gradients": picture})
+    norm = Axis("norm", log=True)
+    pictures = {
+        "gradients": line_chart("Gradient by distance", series, Axis("distance in words"), norm),
+        "clipping": line_chart(
+            "Updates of a network that explodes", clipping, Axis("update"), norm
+        ),
+    }
+    return Finding(judge(ratios), summary, numbers, pictures)
+
+
+def _mean_line(name: str, found: Tensor) -> Series:
+    """The geometric mean over seeds [seeds, places], at forty places."""
+    mean = found.clamp(min=1e-300).log10().mean(0)
+    places = range(0, len(mean), max(1, len(mean) // 40))
+    return Series(name, places, [10.0 ** float(mean[place]) for place in places])
 
 
 EXPERIMENT = Experiment(
