@@ -139,8 +139,8 @@ def test_clipping_limits_updates_and_leaves_small_ones_alone():
     def largest(scale, clip):
         torch.manual_seed(0)
         network = gradients.scaled("elman", scale)
-        norms = clipped_updates.update_norms(network, clip, 40, updates=5)
-        assert len(norms) == 5
+        norms, losses = clipped_updates.descend(network, clip, 40, updates=5)
+        assert len(norms) == len(losses) == 5
         return max(norms)
 
     limit = clipped_updates.RATE * clipped_updates.CLIP

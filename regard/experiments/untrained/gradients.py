@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from regard.attention import attend
 from regard.experiments.claims import Experiment, Finding, Setting, clearly_above, over_seeds
 from regard.experiments.fitting import seeded
-from regard.experiments.untrained.clipped_updates import CLIP, WIDTH, update_norms
+from regard.experiments.untrained.clipped_updates import CLIP, WIDTH, descend
 from regard.layers import Block
 from regard.layers.recurrent import Encoder
 from regard.show.charts import Axis, Series, line_chart
@@ -104,9 +104,10 @@ def run(setting: Setting) -> Finding:
     numbers[f"Elman, weights × {LARGE_WEIGHTS:g}: far / near (log10)"] = over_seeds(exploding)
     clipping, start = [], partial(scaled, "elman", LARGE_WEIGHTS)
     for limit, how in ((inf, "without clipping"), (CLIP, f"clipped at {CLIP:g}")):
-        steps = [update_norms(seeded(start, seed), limit, length) for seed in range(seeds)]
-        numbers[f"largest update, {how}"] = over_seeds([max(one) for one in steps])
-        clipping.append(_mean_line(how, torch.tensor(steps)))
+        both = [descend(seeded(start, seed), limit, length) for seed in range(seeds)]
+        numbers[f"largest update, {how}"] = over_seeds([max(steps) for steps, _ in both])
+        losses = [over_seeds(one)[:3] for one in zip(*(loss for _, loss in both), strict=True)]
+        clipping.append(Series(how, range(len(losses)), *zip(*losses, strict=True)))
     means = {name: over_seeds(values).mean for name, values in ratios.items()}
     updates = [f"{m.mean:.2g} {n.split(', ')[1]}" for n, m in numbers.items() if "update" in n]
     summary = (
@@ -120,7 +121,7 @@ def run(setting: Setting) -> Finding:
     pictures = {
         "gradients": line_chart("Gradient by distance", series, Axis("distance in words"), norm),
         "clipping": line_chart(
-            "Updates of a network that explodes", clipping, Axis("update"), norm
+            "Training where gradients explode", clipping, Axis("update"), Axis("loss")
         ),
     }
     return Finding(judge(ratios), summary, numbers, pictures)
