@@ -18,6 +18,7 @@ from torch import Tensor
 
 from regard.attention import additive_native as kernel
 from regard.attention.additive_blocks import BlockAttention, BlockScores, Seen
+from regard.attention.deferred_gradients import current
 
 _KERNEL_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 Spans = tuple[Int[Tensor, "*#b q"], Int[Tensor, "*#b q"]]
@@ -134,7 +135,9 @@ def additive_attention(
     elif _can_skip_operator(*inputs):
         output, _ = kernel.run_attention(*inputs, seen)
     else:
-        output, _ = kernel.attention(*inputs, *seen)
+        loop = current()
+        deferred = None if loop is None else loop.attention(*inputs, seen)
+        output = kernel.attention(*inputs, *seen)[0] if deferred is None else deferred
     return output.view(*batch, *output.shape[-2:]).to(dtype)
 
 

@@ -195,6 +195,29 @@ def _shapes_of(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
+def run_backward(
+    gradient: Tensor,
+    inputs: Sequence[Tensor],
+    saved: Sequence[Tensor | None],
+    sums: Sequence[Tensor],
+) -> Tensor:
+    """Adds the gradients of query, key and value to `sums`; returns that of the weight.
+
+    Args:
+        gradient: that of the output.
+        inputs: query, key, weight and value.
+        saved: the four parts of what is seen, and the two results of `run_attention`.
+        sums: contiguous, of the shapes of query, key and value.
+    """
+    query, key, weight, value = inputs
+    *seen, output, log_sum = saved
+    call = _describe(query, key, weight, value, seen)
+    call.output, call.log_sum = _address(output), _address(log_sum)
+    call.output_gradient = gradient.data_ptr()
+    call.gradient_batch, call.gradient_row, call.gradient_column = gradient.stride()
+    return _run_backward(call, sums, weight)
+
+
 @_operator("regard::additive_scores")
 def scores(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
     """s[q,k] = Σ_a w_a tanh(query[q,a] + key[k,a])."""
@@ -249,12 +272,8 @@ def attention_backward(
     query, key, weight, value = _contiguous(query, key, weight, value)
     output, log_sum = _contiguous(output, log_sum)
     gradients = (torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(value))
-    seen = _seen(start, stop, mask, mask_of)
-    call = _describe(query, key, weight, value, seen)
-    call.output, call.log_sum = output.data_ptr(), log_sum.data_ptr()
-    call.output_gradient = gradient.data_ptr()
-    call.gradient_batch, call.gradient_row, call.gradient_column = gradient.stride()
-    weight_gradient = _run_backward(call, gradients, weight)
+    saved = (*_seen(start, stop, mask, mask_of), output, log_sum)
+    weight_gradient = run_backward(gradient, (query, key, weight, value), saved, gradients)
     return gradients[0], gradients[1], weight_gradient, gradients[2]
 
 

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from regard.attention.additive import additive_scores
 from regard.attention.attention_tables import SCORES
+from regard.attention.deferred_gradients import apply_linear
 from regard.plugins import is_reference
 
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -183,7 +184,7 @@ class PreparedAdditive:
     def project(self, query: Query, key: Key) -> tuple[Tensor, Tensor]:
         """The query part of W₁ [q; k] + b, and the key as it is."""
         _sizes("additive", (query, self.score.query.in_features), (key, self.weight.shape[0]))
-        return self.score.query(query), key
+        return apply_linear(self.score.query, query), key
 
     def __call__(self, query: Query, key: Key) -> Scores:
         """The scores."""

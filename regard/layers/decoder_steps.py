@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from regard.attention.deferred_gradients import apply_linear
 from regard.attention.masks import Mask
 from regard.layers.expected_size import expect_size
 from regard.layers.memory_attention import MemoryAttention, PreparedMemory
@@ -106,7 +107,7 @@ class BahdanauStep(nn.Module):
             self.reading, state.cell[0], source, mask, state.position, need_weights
         )
         cell = self.cell(_join(inputs, context, state.fed), state.cell)
-        output = self.output(_join(cell[0], context, inputs)).tanh()
+        output = apply_linear(self.output, _join(cell[0], context, inputs)).tanh()
         return _step_output(output, cell, state, weights, self.input_feeding)
 
 
@@ -158,7 +159,7 @@ class LuongStep(nn.Module):
         context, weights = _attend(
             self.reading, cell[0], source, mask, state.position, need_weights
         )
-        output = self.output(_join(context, cell[0])).tanh()
+        output = apply_linear(self.output, _join(context, cell[0])).tanh()
         return _step_output(output, cell, state, weights, self.input_feeding)
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from regard.attention.deferred_gradients import Deferred, current
 from regard.errors import unknown
 from regard.layers.dropout import Dropout
 from regard.layers.expected_size import expect_size
@@ -72,9 +73,37 @@ class Cell(nn.Module):
     def forward(self, inputs: Float[Tensor, "b w"], state: State) -> State:
         """The next state; its first part is the hidden vector."""
         expect_size("the input", inputs, self.step.input_size)
+        loop = current()
+        if loop is not None and self._is_plain:
+            return self._step_in_loop(loop, inputs, state)
         if self.kind == "lstm":
             return tuple(self.step(inputs, state))
         return (self.step(inputs, state[0]),)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether all weights are learned, and nobody watches the step."""
+        step = self.step
+        hooked = step._forward_hooks or step._forward_pre_hooks or step._backward_hooks
+        return not hooked and all(weight.requires_grad for weight in step.parameters())
+
+    def _step_in_loop(self, loop: Deferred, inputs: Tensor, state: State) -> State:
+        """The same step, written out, with the weight gradients deferred."""
+        hidden, step = state[0], self.step
+        given = loop.product(inputs, step.weight_ih, step.bias_ih)
+        recurrent = loop.product(hidden, step.weight_hh, step.bias_hh)
+        if self.kind == "elman":
+            return ((given + recurrent).tanh(),)
+        size = step.hidden_size
+        if self.kind == "gru":
+            both = (given[:, : 2 * size] + recurrent[:, : 2 * size]).sigmoid()
+            reset, update = both.chunk(2, 1)
+            new = (given[:, 2 * size :] + reset * recurrent[:, 2 * size :]).tanh()
+            return (torch.lerp(new, hidden, update),)
+        gates = given + recurrent
+        entry, forget = gates[:, : 2 * size].sigmoid().chunk(2, 1)
+        cell = forget * state[1] + entry * gates[:, 2 * size : 3 * size].tanh()
+        return gates[:, 3 * size :].sigmoid() * cell.tanh(), cell
 
 
 class StackedCell(nn.Module):

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.attention import masks
+from regard.attention.deferred_gradients import apply_linear, deferred_gradients
 from regard.errors import unknown
 from regard.layers import (
     BahdanauStep,
@@ -94,7 +95,7 @@ class FixedContextStep(nn.Module):
     ) -> DecoderStepOutput:
         """One step."""
         cell = self.cell(torch.cat([inputs, context], -1), state.cell)
-        output = self.output(torch.cat([cell[0], context, inputs], -1)).tanh()
+        output = apply_linear(self.output, torch.cat([cell[0], context, inputs], -1)).tanh()
         return DecoderStepOutput(output, DecoderState(cell, None, state.position + 1), None)
 
 
@@ -201,11 +202,16 @@ class RecurrentDecoder(nn.Module):
         source, own = self.start(context)
         outputs: list[Tensor] = []
         rows: list[Tensor] = []
-        for word in vectors.unbind(1):
-            output, own, weights = self._step(word, RecurrentState(source, own), None, need_weights)
-            outputs.append(output)
-            if weights is not None:
-                rows.append(weights)
+        with deferred_gradients(wanted=self.training) as loop:
+            if loop is not None and source.key is not None and source.value is not None:
+                key, value = loop.memory(source.key, source.value)
+                source = source._replace(key=key, value=value)
+            for word in vectors.unbind(1):
+                state = RecurrentState(source, own)
+                output, own, weights = self._step(word, state, None, need_weights)
+                outputs.append(output)
+                if weights is not None:
+                    rows.append(weights)
         named = {"source": torch.stack(rows, 1)[:, None]} if rows else {}
         return DecoderOutput(self.dropout(torch.stack(outputs, 1)), named, None)
 

@@ -189,3 +189,31 @@ def test_texts_of_one_word_that_all_have_a_label():
     labels = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     for found in (own(words, lengths), own(words, lengths, labels)):
         assert found.isfinite().all()
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 300.0])
+def test_weights_are_fitted_where_no_other_weights_have_a_smaller_loss(scale):
+    from scipy.optimize import minimize
+
+    votes, labels = layer(), torch.tensor([int(own[0]) for _, own in TEXTS])
+    evidence = votes.evidence_of_texts(*padded(TEXTS), torch.eye(LABELS)[labels]) * scale
+
+    def loss(logits):
+        return torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
+
+    def penalized(weight):
+        weight = torch.tensor(weight)
+        logits = torch.einsum("bnc,n->bc", evidence.double(), weight)
+        return float(loss(logits) + weight.square().sum() / 8)
+
+    votes.fit(evidence, loss)
+    fitted = (votes.weight * 10).detach().double()
+    best = minimize(penalized, np.array([2.0, 1.0]))
+    assert penalized(fitted.numpy()) <= best.fun + 1e-4 * abs(best.fun)
+
+
+def test_evidence_that_is_not_finite_changes_no_weight():
+    votes = layer()
+    before = votes.weight.detach().clone()
+    votes.fit(torch.full((4, 2, LABELS), torch.nan), lambda logits: logits.logsumexp(1).sum())
+    assert_close(votes.weight.detach(), before)
