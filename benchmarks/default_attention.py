@@ -28,7 +28,7 @@ from typing import NamedTuple
 T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # quantile 0.975 at n - 1 degrees of freedom
 WIKITEXT = (
     "language --data {data}/wikitext-2/train.txt --tokenizer word --vocabulary 40000 "
-    "--word-size 128 --batch-tokens 1280 --learning-rate 3e-3 --dropout 0.1"
+    "--word-size 128 --batch-tokens 1280 --learning-rate 3e-3 --dropout 0.1 --ngrams 0"
 )
 
 

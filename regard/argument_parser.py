@@ -105,6 +105,13 @@ class Parser(argparse.ArgumentParser):
 class HelpFormat(argparse.HelpFormatter):
     """Help whose indented lines stay as they are; other text is wrapped."""
 
+    def add_argument(self, action: argparse.Action) -> None:
+        """Make room for the names of commands, whose indentation argparse forgets."""
+        super().add_argument(action)
+        for command in self._iter_indented_subactions(action):
+            length = len(self._format_action_invocation(command)) + self._current_indent
+            self._action_max_length = max(self._action_max_length, length)
+
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         wrapped = []
         for paragraph in text.split("\n\n"):

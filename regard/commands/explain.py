@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -81,7 +82,7 @@ def _explain(chosen: argparse.Namespace) -> int:
 
     if chosen.texts and chosen.data:
         raise OptionError("data", "cannot be combined with a text on the command line")
-    chosen.text = one_text(chosen)
+    chosen.text = one_text(chosen, chosen.folder)
     if chosen.faithfulness != bool(chosen.data):
         raise RegardError("--faithfulness and --data: expected both, or neither")
     for other in ("input", "words"):
@@ -159,12 +160,12 @@ def _table(trace: Any, position: int | None, name: str) -> list[str]:
     import numpy as np
 
     from regard.inference.explain.explainers import EXPLAINERS
-    from regard.show.text_width import fit_table, printable, terminal_width, truncate
+    from regard.show.text_width import fit_table, terminal_width, truncate
 
     rows = {row.method: row for row in trace.attributions if row.output == position}
     columns = {method: EXPLAINERS[method].column for method in EXPLAINERS if method in rows}
     methods = list(columns)
-    tokens = [printable(t.text) for t in trace.sides[trace.attributions[0].side].tokens]
+    tokens = _token_names(trace.sides[trace.attributions[0].side].tokens)
     largest = {m: max(float(np.abs(rows[m].values).max()), 1e-12) for m in methods}
     table = [[truncate(f"for {name}", 20), *(columns[method] for method in methods)]]
     for i, token in enumerate(tokens):
@@ -177,6 +178,18 @@ def _table(trace: Any, position: int | None, name: str) -> list[str]:
         "",
         *(f"{name:12}{meaning}" for name, meaning in legend if meaning),
     ]
+
+
+def _token_names(tokens: Sequence[Any]) -> list[str]:
+    """The texts of tokens; the bytes of one character, such as an emoji, are numbered."""
+    from regard.show.text_width import printable
+
+    names: list[str] = []
+    for (start, end), group in groupby(tokens, lambda token: (token.start, token.end)):
+        texts = [printable(token.text) for token in group]
+        of_one = len(texts) > 1 and start is not None and end > start
+        names += [f"{t} {i}/{len(texts)}" for i, t in enumerate(texts, 1)] if of_one else texts
+    return names
 
 
 def _cell(value: float, largest: float) -> str:
@@ -204,7 +217,7 @@ def _matrices(trace: Any, positions: Sequence[int | None], names: Sequence[str])
         rows = np.abs(np.stack([row.values for row in attributions]))
         if explainer.relative:
             rows = rows / np.maximum(rows.max(1, keepdims=True), 1e-12)
-        keys = [token.text for token in trace.sides[attributions[0].side].tokens]
+        keys = _token_names(trace.sides[attributions[0].side].tokens)
         queries = [f"{i} {name}" for i, name in zip(range(len(positions)), names, strict=True)]
         title = f"{method}, relative to the largest" if explainer.relative else method
         matrix = shaded_matrix(from_arrays(rows, queries, keys), terminal_width(100))

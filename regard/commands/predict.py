@@ -21,7 +21,12 @@ from regard.commands.line_io import (
     report_truncated,
     write_lines,
 )
-from regard.commands.run_options import add_quiet, add_run_options, given_options
+from regard.commands.run_options import (
+    add_quiet,
+    add_run_options,
+    given_options,
+    refuse_text_before_run,
+)
 from regard.commands.worker_options import (
     add_many_files,
     has_many_files,
@@ -114,6 +119,7 @@ def parse_pins(text: str) -> dict[int, list[int]]:
 def _predict(chosen: argparse.Namespace) -> int:
     from regard.commands.run_options import load_run
 
+    refuse_text_before_run(chosen.folder, chosen.texts)
     _given_texts(chosen)  # refuses texts from two places
     if has_many_files(chosen, chosen.input):
         return _predict_files(chosen)

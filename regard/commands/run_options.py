@@ -1,6 +1,7 @@
 """Options that depend on the task of a run: declared once, as a dataclass of the task."""
 
 import argparse
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -84,6 +85,16 @@ def load_run(folder: Path, device: str) -> "Run":
     return load(folder, device)
 
 
+def refuse_text_before_run(folder: Path, texts: Sequence[str]) -> None:
+    """Raise an error if a text stands where the run folder should, and the run after it."""
+    for text in texts:
+        if not example_path(folder).exists() and (example_path(text) / "config.json").is_file():
+            raise RegardError(
+                f"{folder}: no such run folder: expected the run before the text, as in "
+                f"{shlex.join([text, str(folder)])}"
+            )
+
+
 def given_options(run: "Run", chosen: argparse.Namespace, attribute: str) -> dict[str, Any]:
     """The options of the run's own task that were given."""
     config = getattr(run.spec, attribute)
@@ -134,8 +145,9 @@ def _check_other_tasks(option: str, names: Sequence[str], attribute: str) -> Non
             raise RegardError(f"{option} does not apply to {tasks} runs")
 
 
-def one_text(chosen: argparse.Namespace) -> str | None:
+def one_text(chosen: argparse.Namespace, run: Path) -> str | None:
     """The text of a command that takes one, as an argument or with `--text`."""
+    refuse_text_before_run(run, chosen.texts)
     given: str | None = chosen.text
     if not chosen.texts:
         return given

@@ -91,7 +91,7 @@ def _show(chosen: argparse.Namespace) -> int:
     if chosen.aggregate not in AGGREGATES:
         raise RegardError(unknown("aggregate", chosen.aggregate, AGGREGATES))
     refuse_overwriting(None if kind == "terminal" else chosen.to, chosen.source)
-    chosen.text = one_text(chosen)
+    chosen.text = one_text(chosen, chosen.source)
     trace = _trace(chosen)
     which = {"name": chosen.look, "layer": chosen.layer, "head": chosen.head}
     if kind == "terminal":

@@ -10,6 +10,7 @@ from regard.atomic_files import write_output
 from regard.errors import RegardError, unknown
 from regard.show import svg
 from regard.show.html_page import MAX_PAGE_BYTES, render_page
+from regard.show.look_names import look_title
 from regard.show.notebook import notebook_html
 from regard.show.picture_files import picture_bytes
 from regard.show.select import row_sums, select_look
@@ -124,7 +125,7 @@ def draw_svg(
     look, note = select_look(trace, name, layer, head, aggregate)
     if picture == "heads":
         return svg.head_grid(trace, look.name, title, style=style)
-    title = title or look.title(note)
+    title = title or look_title(look, note)
     if picture == "text":
         if not 0 <= word < len(look.queries):
             raise RegardError(f"word {word}: expected a number from 0 to {len(look.queries) - 1}")

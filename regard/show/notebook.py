@@ -5,6 +5,7 @@ from html import escape
 
 from regard.show.colours import colour, rgb, text_colour
 from regard.show.html_page import render_page
+from regard.show.look_names import look_title
 from regard.show.png import encode_png
 from regard.show.select import row_sums, select_look
 from regard.show.svg_frame import largest_weight
@@ -36,7 +37,7 @@ def notebook_html(trace: Trace) -> str:
     look, note = select_look(trace)
     frame = (
         f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{escape(render_page(trace))}" '
-        f'title="{escape(look.title())}" loading="lazy" onload="{escape(FOLLOW_HEIGHT)}" '
+        f'title="{escape(look_title(look))}" loading="lazy" onload="{escape(FOLLOW_HEIGHT)}" '
         f'style="position:absolute;inset:0;width:100%;height:100%;border:0;background:Canvas">'
         "</iframe>"
     )
@@ -48,14 +49,14 @@ def notebook_html(trace: Trace) -> str:
 
 def static_html(look: Look, note: str = "") -> str:
     """A look as a plain HTML table, or as an image if it is long."""
-    title = f"<caption>{escape(look.title(note))}: {escape(row_sums(look))}</caption>"
+    title = f"<caption>{escape(look_title(look, note))}: {escape(row_sums(look))}</caption>"
     largest = largest_weight(look.weights)
     if max(look.weights.shape) > MAX_TABLE_SIDE:
         data = base64.b64encode(encode_png(rgb(look.weights / largest))).decode("ascii")
         size = f"{len(look.queries)} × {len(look.keys)}"
         return (
-            f'<figure><img alt="{escape(look.title())}: {size} weights, the largest {largest:.2f}" '
-            f'width="480" src="data:image/png;base64,{data}"></figure>'
+            f'<figure><img alt="{escape(look_title(look))}: {size} weights, '
+            f'the largest {largest:.2f}" width="480" src="data:image/png;base64,{data}"></figure>'
         )
     head = "".join(f'<th scope="col">{escape(truncate(key, 20))}</th>' for key in look.keys)
     rows = []

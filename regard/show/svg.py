@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from regard.show.colours import ACCENT, QUIET, RULE, colour, text_colour
+from regard.show.look_names import LOOK_NAMES, look_title
 from regard.show.select import row_sums
 from regard.show.svg_frame import (
     COLUMN_WIDTH,
@@ -83,7 +84,7 @@ def matrix(
     width = margin + max(cell * wide + slant, MIN_WIDTH) + 24
     scale, tall = colour_scale(margin, foot, largest, note, width - margin - 20)
     about = f"{rows} queries in rows, {wide} keys in columns; the largest weight is {largest:.3f}."
-    return svg_document(width, foot + tall, title or look.title(), parts + scale, about, style)
+    return svg_document(width, foot + tall, title or look_title(look), parts + scale, about, style)
 
 
 def _cells(look: Look, margin: float, above: float, cell: float, largest: float) -> list[str]:
@@ -161,7 +162,7 @@ def links(
     names = (label_width(look.keys, size), label_width((look.key_side,), 12))
     width = end + 10 + max(names) + 24
     scale, high = colour_scale(20, foot, largest, cut, width - 40)
-    return svg_document(width, foot + high, title or look.title(), parts + scale, style=style)
+    return svg_document(width, foot + high, title or look_title(look), parts + scale, style=style)
 
 
 def text_shading(
@@ -197,7 +198,9 @@ def text_shading(
         x += span + 3
     foot = y + line + 18
     scale, high = colour_scale(20, foot, largest, note or row_sums(look), wide - 20)
-    return svg_document(wide + 20, foot + high, title or look.title(), parts + scale, style=style)
+    return svg_document(
+        wide + 20, foot + high, title or look_title(look), parts + scale, style=style
+    )
 
 
 def head_grid(
@@ -223,7 +226,7 @@ def head_grid(
         parts.append(
             f'<rect x="{at_x}" y="{at_y}" width="{size}" height="{size}" '
             f'fill="none" stroke="{RULE}">'
-            f"<title>{escape_text(look.title(), 120)}: largest {largest:.2f}</title></rect>"
+            f"<title>{escape_text(look_title(look), 120)}: largest {largest:.2f}</title></rect>"
         )
     for row, layer in enumerate(layers):
         label = f"layer {layer}" if layer >= 0 else "all"
@@ -244,7 +247,7 @@ def head_grid(
     scale, high = colour_scale(
         74, foot, "its largest weight", f"each head has its own scale; {sides}", width - 88
     )
-    heading = title or f"{chosen[0].name}: every head"
+    heading = title or f"{LOOK_NAMES.get(chosen[0].name, chosen[0].name)}: every head"
     return svg_document(width, foot + high, heading, parts + scale, style=style)
 
 

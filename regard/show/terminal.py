@@ -133,7 +133,7 @@ def report(
         lines += ["", truncate("Weights show where the model looked, not why it answered.", width)]
         if isinstance(share := trace.prediction.get("network_weight"), float):
             voting = f"N-grams vote beside the network, whose logits are multiplied by {share:.2g}."
-            lines.append(truncate(voting, width))
+            lines += wrap(voting, width)
     else:
         message = no_attention(trace)
         lines += ["", f"{message[0].upper()}{message[1:]}."]

@@ -50,7 +50,8 @@ class TrainingConfig:
     evaluate_every: Annotated[int | None, between(1, 10**12)] = None
     """Number of updates between validations (default: one epoch)."""
     patience: Annotated[int, between(1, 10**9)] = 5
-    """Number of validations without improvement before training stops."""
+    """Number of validations without a better metric or a lower validation loss before training
+    stops."""
     average: Annotated[int, between(1, 1000)] = 1
     """Number of best checkpoints that are averaged at the end; the average is kept if it is
     better."""

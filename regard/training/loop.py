@@ -268,6 +268,10 @@ def _improves(merit: list[float], best: list[float] | None) -> bool:
     return best is None or merit > best or math.isnan(best[0])
 
 
+def _is_lower(loss: float | None, lowest: float | None) -> bool:
+    return loss is not None and (lowest is None or loss < lowest)
+
+
 @dataclass(kw_only=True)
 class _Loop:
     """One call of `train`: what stays the same while the position moves forward."""
@@ -471,7 +475,7 @@ class _Loop:
             progress = replace(progress, evaluation=evaluation, validation_loss=loss)
             merit = _merit(evaluation, loss)
             best = _improves(merit, position.best)
-            position = self._after_validation(position, merit, due)
+            position = self._after_validation(position, merit, due, loss)
             self._log(position, progress, evaluation, best=best)
         return Position(**self.processes.broadcast(asdict(position))), progress
 
@@ -503,7 +507,9 @@ class _Loop:
                 (_, _), (_, loss) = parts
             return next(iter(evaluations), None), loss
 
-    def _after_validation(self, position: Position, merit: list[float], due: bool) -> Position:
+    def _after_validation(
+        self, position: Position, merit: list[float], due: bool, loss: float | None
+    ) -> Position:
         """The position after a validation; writes the weights if they are the best so far.
 
         The end of a budget brings a validation that may not be due. It decides which weights are
@@ -518,11 +524,13 @@ class _Loop:
         if due and _improves(merit, position.mark):
             position = replace(position, mark=merit, since_best=0, stale=0)
         elif due:
-            position = replace(
-                position, since_best=position.since_best + 1, stale=position.stale + 1
-            )
+            learns = _is_lower(loss, position.lowest_loss)
+            since_best = 0 if learns else position.since_best + 1
+            position = replace(position, since_best=since_best, stale=position.stale + 1)
             if self.config.schedule in HALVING and position.stale >= max(1, patience // 2):
                 position = replace(position, halvings=position.halvings + 1, stale=0)
+        if due and _is_lower(loss, position.lowest_loss):
+            position = replace(position, lowest_loss=loss)
         if self.config.average > 1:
             position = self._keep_for_average(position, merit)
         if position.since_best >= patience and not position.done:

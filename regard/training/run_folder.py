@@ -139,6 +139,8 @@ class RunFolder:
             )
             nearest = nearest_run(self.path)
             cure = f"did you mean {nearest}?" if nearest else "give the folder of a training run"
+            if self.path.is_file():
+                cure += ", and data with --data"
             raise RegardError(f"{self.path}: {reason}: {cure}") from None
         if not isinstance(config, dict) or not isinstance(config.get("task"), str):
             raise RegardError(f"{self.path / CONFIG}: not the config of a run (no task)")

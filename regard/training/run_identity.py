@@ -64,15 +64,21 @@ def changed_options(
 
     >>> changed_options({"training": {"seed": 1}}, {"training": {"seed": 2}}, {})
     ['its seed is 2, not 1']
+    >>> changed_options({"data": {"text": "body"}}, {"data": {"text": None}}, {})
+    ['its text is the default, not body']
     >>> changed_options({"training": {"seed": 1}}, {"training": {}}, {"training": {"seed": 1}})
     []
     """
     before = _flatten(defaults) | _flatten(saved)
     return [
-        f"its {name} is {before.get(name)}, not {value}"
+        f"its {name} is {_value(before.get(name))}, not {_value(value)}"
         for name, value in _flatten(config).items()
         if name not in BUDGET_OPTIONS and before.get(name) != value
     ]
+
+
+def _value(value: Any) -> Any:
+    return "the default" if value is None else value
 
 
 def unknown_options(saved: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:

@@ -50,8 +50,11 @@ class Position:
     mark: list[float] | None = None
     """Best merit of the validations that were due, which patience and halving compare
     with; a validation that only the end of a budget brought about does not count."""
+    lowest_loss: float | None = None
+    """Lowest validation loss of those that were due."""
     since_best: int = 0
-    """Number of due validations since the mark was set."""
+    """Number of due validations since the mark was set or the validation loss was lower than ever:
+    early in training the loss falls while a metric such as BLEU still goes up and down near 0."""
     halvings: int = 0
     """Number of times that the learning rate was halved."""
     stale: int = 0

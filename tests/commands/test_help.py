@@ -1,6 +1,7 @@
 """Help, completion and mistakes of the command line."""
 
 import argparse
+import re
 import shlex
 import subprocess
 
@@ -37,6 +38,10 @@ def test_no_command_at_all_shows_the_help(capsys):
     shown = capsys.readouterr().out
     assert shown.startswith("usage: regard")
     assert all(f"\n    {name}" in shown for name in COMMANDS)
+    # every description begins beside its command, in one column
+    lines = [line for line in shown.splitlines() if line[4:].split(" ")[0] in COMMANDS]
+    assert all(re.fullmatch(r" {4}\w[\w-]+ +\w.*", line) for line in lines)
+    assert len({line.index(line.split(maxsplit=1)[1], 6) for line in lines}) == 1
 
 
 def test_help_is_a_command_too(capsys):

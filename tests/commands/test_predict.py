@@ -58,6 +58,14 @@ def test_a_text_needs_no_option(folder, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "look.svg").read_text().startswith("<svg")
 
 
+@pytest.mark.parametrize("command", ["predict", "show", "explain"])
+def test_a_text_before_the_run_is_told_the_order(folder, command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([command, "ein haus", folder]) == 2
+    expected = f"expected the run before the text, as in {folder} 'ein haus'"
+    assert capsys.readouterr().err.strip().endswith(expected)
+
+
 def test_nbest_has_a_line_per_candidate(folder, capfdbinary):
     shown = output(capfdbinary, folder, "ein haus", "", "das", "--beam", "4", "--nbest", "3")
     rows = [line.split("\t") for line in shown.splitlines()]

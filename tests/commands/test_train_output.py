@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,6 +87,19 @@ def test_a_classifier_that_only_guesses_gets_a_hint(low, labels, words):
     assert found.startswith(words)
     assert bool(found) == bool(words)
     assert not hint(SimpleNamespace(best=best | {"main": "f1"}, data={"labels": labels}))
+
+
+def test_a_short_run_that_still_improved_can_be_extended_as_the_hint_says(data, tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert train(data, folder, "--steps", "2") == 0
+    assert "hint" not in capsys.readouterr().err
+    more = ("--epochs", "2", "--learning-rate", "1e-2", "--average", "1")
+    assert train(data, tmp_path / "other", *more) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    hint = re.search(r"regard (train --resume \S+ --epochs 6)", said)
+    assert hint is not None
+    assert main(hint[1].split()) == 0
+    assert "6 updates, epoch 6" in capsys.readouterr().err
 
 
 def test_quiet_prints_the_folder_only(data, tmp_path, capsys):

@@ -4,6 +4,7 @@ import io
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from regard.show import (
 )
 from regard.show.colours import STOPS, colour, luminance, rgb, text_colour
 from regard.show.curves import Curve, Panel, curves_svg
+from regard.show.look_names import LOOK_NAMES
 from regard.show.png import encode_png, png_from_svg
 from regard.show.text_width import display_width, printable, truncate
 from regard.trace.look import Look, from_arrays
@@ -231,6 +233,12 @@ def test_a_picture_for_a_paper_has_no_title_and_its_own_font_size():
     assert draw(trace, "pdf", show_title=False, font_size=9).startswith(b"%PDF")
 
 
+def test_the_app_calls_looks_as_pictures_do():
+    script = Path("regard/serve/static/look-names.js").read_text("utf-8")
+    table = script.split("const LOOKS = {")[1].split("};")[0]
+    assert dict(re.findall(r'"?([\w.]+)"?: "([^"]+)",', table)) == LOOK_NAMES
+
+
 def test_the_note_of_links_does_not_widen_the_picture():
     look = from_arrays([[0.9, 0.1]], ["a"], ["x", "y"])
     right = max(
@@ -293,10 +301,10 @@ def test_looks_are_chosen_by_name_layer_and_head():
     trace = heads()
     last = [look.weights for look in trace.looks if look.layer == 1]
     found = texts(draw_svg(trace, "matrix"))
-    assert "encoder.self · layer 1 · mean of 3 heads" in found
+    assert "Encoder self-attention · layer 1 · mean of 3 heads" in found
     assert f"{np.mean(last, axis=0)[0, 0]:.2f}" in found
     largest = texts(draw_svg(trace, aggregate="max", layer=0))
-    assert "encoder.self · layer 0 · max of 3 heads" in largest
+    assert "Encoder self-attention · layer 0 · max of 3 heads" in largest
     with pytest.raises(RegardError, match=r"did you mean 'encoder\.self'"):
         draw_svg(trace, name="encoder.sefl")
     with pytest.raises(RegardError, match=r"has no layer 7: expected one of \[0, 1\]"):

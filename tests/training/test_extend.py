@@ -1,6 +1,7 @@
 """A finished run that is extended ends where a run with the larger budget ends."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from safetensors.torch import load_file
@@ -8,6 +9,7 @@ from safetensors.torch import load_file
 from regard import RegardError
 from regard.cli import main
 from regard.inference import load
+from regard.tasks.classification.task import Classification
 from regard.training import RunFolder
 from regard.training.run import train_run
 from regard.training.tensor_files import write_tensors
@@ -100,6 +102,27 @@ def test_a_run_that_ran_out_of_patience_gets_it_again(tmp_path):
     assert (position.step, position.since_best) == (5, 2), (
         "two more validations without improvement"
     )
+
+
+def test_a_run_whose_validation_loss_falls_has_patience(tmp_path, monkeypatch):
+    """The metric gets worse with every validation: only the loss gives reason to go on."""
+    merits = iter(range(0, -99, -1))
+    validate = Classification.validate
+    monkeypatch.setattr(
+        Classification,
+        "validate",
+        lambda *given: replace(validate(*given), merit=float(next(merits))),
+    )
+    own = options(tmp_path, patience=2, average=1, learning_rate=1e-3, evaluate_every=1)
+    own |= {"word_ngrams": 0}
+    _, position = train_run("classify", own | {"steps": 12}, tmp_path / "run")
+    lines = (tmp_path / "run/metrics.jsonl").read_text("utf-8").splitlines()
+    losses = [json.loads(line)["validation_loss"] for line in lines]
+    assert losses == sorted(losses, reverse=True)
+    assert (position.step, position.ended, position.since_best) == (12, "steps", 0)
+    assert position.lowest_loss == losses[-1]
+    _, position = train_run("classify", own | {"learning_rate": 0.0}, tmp_path / "still")
+    assert (position.step, position.ended) == (3, "patience")
 
 
 def test_cosine_resumes_at_the_rate_of_the_larger_budget(tmp_path):

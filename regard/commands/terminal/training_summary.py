@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from regard.training.state import Position
     from regard.training.stored_runs.run_summary import RunSummary
 
+FEW_UPDATES = 1000
+"""Updates after which a run on small data may not have learned all that it can."""
 MAX_EXAMPLE = 60
 """Characters of a text that is short enough for an example."""
 
@@ -30,7 +32,7 @@ def closing_lines(folder: Path, position: "Position") -> list[str]:
         ("stopped", _why_stopped(run, position)),
         ("kept", _kept(run)),
         ("size", _size(run, extending)),
-        ("hint", hint(run)),
+        ("hint", hint(run) or _more_epochs(run, position)),
     ]
     lines = [format_row(name, text) for name, text in rows if text]
     return [*lines, *next_lines(next_commands(run))]
@@ -115,6 +117,16 @@ def hint(run: "RunSummary") -> str:
         f"no better than always answering {label!r} ({100 * share:.1f} %): train longer, for "
         "example with --patience 30 --epochs 100, or on more data"
     )
+
+
+def _more_epochs(run: "RunSummary", position: "Position") -> str:
+    """How to go on where few updates were made, and the last of them were still an improvement."""
+    last = (run.best or {}).get("step") == position.step
+    if position.ended != "epochs" or position.step > FEW_UPDATES or not last:
+        return ""
+    more = 3 * (position.epoch + 1)
+    command = f"{executable()} train --resume {shlex.quote(str(run.path))} --epochs {more}"
+    return f"the last epoch was the best, so that more of them may help: {command}"
 
 
 def _kept(run: "RunSummary") -> str:

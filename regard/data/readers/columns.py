@@ -331,7 +331,12 @@ def _chosen_column(columns: Sequence[str], role: Role, where: str) -> int:
     if role.number is not None and 0 <= role.number < len(columns):
         return role.number
     shown = [_shorten(column) for column in columns[:20]]
-    raise RegardError(f"{where}: {unknown('column', role.chosen, shown)}")
+    numbers = (
+        f" (a table without a header takes numbers: --{role.option} 1)"
+        if not all(_is_name(column) for column in columns)
+        else ""
+    )
+    raise RegardError(f"{where}: {unknown('column', role.chosen, shown)}{numbers}")
 
 
 def _check_distinct(

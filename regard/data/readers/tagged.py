@@ -21,6 +21,14 @@ from regard.data.readers.summary import Summary
 from regard.data.readers.tables import table_rows
 from regard.errors import RegardError
 
+MAX_SINGLE_WORDS = 30
+"""Rows of a table that may begin it with one word each, before it is refused."""
+ONE_WORD_PER_ROW = (
+    "one word per row so far: a row of a table is a whole sentence, with its words and its tags "
+    "separated by spaces. For one word per line, write word, tab and tag, and a blank line after "
+    "each sentence, into a .conll file"
+)
+
 
 def read_tagged(
     data: Data,
@@ -75,6 +83,7 @@ def _rows(
     source: Source, roles: tuple[Role, Role], form: str, summary: Summary
 ) -> Iterator[Tagged]:
     files = VectorFiles(source.folder)
+    read = single = 0
     for where, values in table_rows(source, roles, form, summary):
         if not values:
             summary.admit(source.name, None if values is None else "")
@@ -97,6 +106,10 @@ def _rows(
             yield Tagged(frames, tags, where)
             continue
         _check_equal(len(words), len(tags), "words", where)
+        read += 1
+        single += isinstance(values[0], str) and len(words) == 1
+        if read == single == MAX_SINGLE_WORDS:
+            raise RegardError(f"{where}: {ONE_WORD_PER_ROW}")
         sentence = Tagged(words, tags, where)
         summary.admit(source.name, _key(sentence))
         yield sentence

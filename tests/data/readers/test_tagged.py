@@ -42,6 +42,16 @@ def test_formats(tmp_path: Path, name: str, content: str) -> None:
     assert read(tmp_path / name) == ROME
 
 
+def test_a_table_with_a_word_per_row_is_refused(tmp_path: Path) -> None:
+    """Its sentences are unknown: each word would be trained on as a sentence."""
+    rows = [f"{i // 5},word{i},O" for i in range(40)]
+    (tmp_path / "a.csv").write_text("\n".join(["Sentence #,Word,Tag", *rows]))
+    with pytest.raises(RegardError, match=r"a\.csv:31: one word per row so far: .* \.conll file"):
+        read(tmp_path / "a.csv", text="Word", label="Tag")
+    (tmp_path / "b.csv").write_text("\n".join(["Word,Tag", *["Rome,B-LOC"] * 29, "Ada is,B-PER O"]))
+    assert len(read(tmp_path / "b.csv", text="Word", label="Tag")) == 30
+
+
 def test_columns_and_universal_dependencies(tmp_path: Path) -> None:
     (tmp_path / "a.conllu").write_text(
         "# text = du vin\n1-2\tdu\t_\t_\t_\t_\t_\t_\t_\t_\n"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import regard
 from regard.cli import main
+from regard.commands.explain import _token_names
 from regard.errors import RegardError
 from regard.inference.explain import attributions, hooks
 from regard.inference.explain import faithfulness_reports as reports
@@ -26,6 +27,7 @@ from regard.tasks.shared.attention_flow import rollout
 from regard.tasks.shared.attention_modules import attention_modules
 from regard.tasks.shared.explain_target import erase_tokens, log_odds
 from regard.tasks.translation.decode import force_targets
+from regard.trace import Token
 from regard.training import RunFolder
 from regard.training.run_folder import FORMAT
 from tests.inference.explain.explained import MODELS, TEXT, WORDS, make_run
@@ -488,6 +490,13 @@ def test_a_single_explanation_reports_its_progress(reviews):
     with reporting(lambda stage: stages.append((stage.label, stage.done, stage.total))):
         explain(reviews[0], "lovely")
     assert ("explaining", len(EXPLAINERS), len(EXPLAINERS)) in stages
+
+
+def test_bytes_of_a_character_are_numbered():
+    tokens = [Token("the", 0, 3), *[Token("🦄", 4, 5)] * 4, Token("🦄", 6, 7), Token("<eos>")]
+    assert _token_names(tokens) == [
+        "the", "🦄 1/4", "🦄 2/4", "🦄 3/4", "🦄 4/4", "🦄", "<eos>",
+    ]  # fmt: skip
 
 
 def test_tables_fit_a_narrow_terminal(reviews, capsys, monkeypatch):
