@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -29,6 +29,8 @@ from regard.training.run import train_run
 
 RESAMPLES = 1000
 """Resamples of the test sentences; the same in every training, so that tests can be paired."""
+OUTPUTS = ("predicted", "translation")
+"""What tasks call an output in the lines of an evaluation."""
 STOPPED = 75
 """Exit code of a worker that was stopped and can resume (EX_TEMPFAIL)."""
 
@@ -85,7 +87,15 @@ def describe_evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "examples": 0 if tally is None else len(tally),
         "resampled": [] if tally is None else resampled_values(tally),
         "by_length": {name: value.record() for name, value in evaluation.by_length.items()},
+        "same_answer": gives_one_answer(evaluation.lines),
     }
+
+
+def gives_one_answer(lines: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether all examples got the same output: a label, a text, or tags that are all the same."""
+    outputs = [line[name] for line in lines for name in OUTPUTS if name in line]
+    answers = {part for one in outputs for part in ([one] if isinstance(one, str) else one)}
+    return len(outputs) > 1 and len(answers) <= 1
 
 
 def resampled_values(tally: Tally, resamples: int = RESAMPLES) -> list[float | None]:

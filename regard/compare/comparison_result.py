@@ -41,6 +41,8 @@ class SystemResult:
     peak_memory: float
     updates: float
     by_length: Mapping[str, float]
+    same_answer: bool = False
+    """Whether it gives all test examples the same answer, with every seed."""
 
 
 @dataclass(frozen=True)
@@ -268,6 +270,7 @@ def _system_result(
         peak_memory=mean("peak_memory"),
         updates=mean("updates"),
         by_length=by_length,
+        same_answer=all(record.get("same_answer", False) for record in records),
     )
 
 

@@ -56,6 +56,12 @@ def _caveats(result: "ComparisonResult") -> str:
     notes = []
     if min(one.seeds for one in result.systems) < 2:
         notes.append("With one seed, the variation between seeds is not measured.")
+    if constant := [one.label for one in result.systems if one.same_answer]:
+        which = "All systems" if len(constant) == len(result.systems) else _listed(constant)
+        notes.append(
+            f"{which} gave all test examples the same answer, as if nothing had been learned: try "
+            "a larger --budget."
+        )
     if result.failed:
         several = len(result.failed) > 1
         what = "trainings failed and are" if several else "training failed and is"

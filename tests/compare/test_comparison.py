@@ -16,7 +16,7 @@ import pytest
 
 import regard
 from regard.cli import main
-from regard.compare.cell_worker import RESAMPLES, resampled_values, run_cell
+from regard.compare.cell_worker import RESAMPLES, gives_one_answer, resampled_values, run_cell
 from regard.compare.comparison_folder import ComparisonFolder, failure
 from regard.compare.comparison_result import make_result
 from regard.compare.equal_parameters import Sizes, equal_widths
@@ -198,10 +198,24 @@ def test_the_verdict_claims_no_more_than_the_test_shows():
     assert "Of all 3 pairs, 1 differ" in hidden.verdict
     assert "With one seed" in result(a=records([0.9]), b=records([0.7])).verdict
     assert "nothing to compare" in result(a=records([0.9])).verdict
+    lost = [record | {"same_answer": True} for record in records([0.54, 0.54])]
+    assert "All systems gave all test examples the same answer" in result(a=lost, b=lost).verdict
+    assert "a gave all test" in result(a=lost, b=records([0.9, 0.91])).verdict
+    assert "same answer" not in result(a=[lost[0], *records([0.9])], b=records([0.9])).verdict
     lower = result(a=records([3.0, 3.1], higher=False), b=records([2.0, 2.1], higher=False))
     assert lower.systems[0].label == "b"
     with pytest.raises(RegardError, match="all trainings failed: no disk"):
         result(a=[failure("a, seed 1", "no disk")])
+
+
+def test_one_answer_for_all():
+    assert gives_one_answer([{"predicted": "pos"}, {"predicted": "pos"}])
+    assert gives_one_answer([{"translation": ""}, {"translation": ""}])
+    assert gives_one_answer([{"predicted": ["O", "O"]}, {"predicted": ["O"]}])
+    assert not gives_one_answer([{"predicted": "pos"}, {"predicted": "neg"}])
+    assert not gives_one_answer([{"predicted": ["O", "B-PER"]}, {"predicted": ["O"]}])
+    assert not gives_one_answer([{"predicted": "pos"}])  # one example says nothing
+    assert not gives_one_answer([{"text": "a"}, {"text": "b"}])  # no outputs, only probabilities
 
 
 def test_mistakes_on_the_command_line(capsys, tmp_path, monkeypatch):
