@@ -88,7 +88,18 @@ def describe_evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "resampled": [] if tally is None else resampled_values(tally),
         "by_length": {name: value.record() for name, value in evaluation.by_length.items()},
         "same_answer": gives_one_answer(evaluation.lines),
+        "constant": accuracy_of_one_answer(evaluation),
     }
+
+
+def accuracy_of_one_answer(evaluation: Evaluation) -> float | None:
+    """The accuracy of always giving the most frequent answer; None for other metrics."""
+    if evaluation.main != "accuracy" or evaluation.report is None:
+        return None
+    if (confusion := evaluation.report.confusion) is None:
+        return None
+    examples = [sum(row) for row in confusion.counts]
+    return max(examples) / sum(examples)
 
 
 def gives_one_answer(lines: Sequence[Mapping[str, Any]]) -> bool:

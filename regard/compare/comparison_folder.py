@@ -18,7 +18,7 @@ from regard.verified_files import file_digest, read_json
 
 FORMAT = "regard.comparison/1"
 _COUNTS = ("parameters", "updates", "examples")
-_NUMBERS = ("seconds", "processor_seconds", "items_per_second", "peak_memory")
+_NUMBERS = ("seconds", "processor_seconds", "items_per_second", "peak_memory", "constant")
 MAY_CHANGE = ("seeds",)
 """Parts of the plan that may differ when a comparison resumes: more seeds extend it."""
 

@@ -56,11 +56,13 @@ def _caveats(result: "ComparisonResult") -> str:
     notes = []
     if min(one.seeds for one in result.systems) < 2:
         notes.append("With one seed, the variation between seeds is not measured.")
-    if constant := [one.label for one in result.systems if one.same_answer]:
-        which = "All systems" if len(constant) == len(result.systems) else _listed(constant)
+    if lost := [one.label for one in result.systems if one.guesses]:
+        which = "None of the systems" if len(lost) == len(result.systems) else _listed(lost)
+        verb = "is" if len(lost) in (1, len(result.systems)) else "are"
+        no = "" if len(lost) == len(result.systems) else " not"
         notes.append(
-            f"{which} gave all test examples the same answer, as if nothing had been learned: try "
-            "a larger --budget."
+            f"{which} {verb}{no} clearly better than always giving the same answer: try a larger "
+            "--budget."
         )
     if result.failed:
         several = len(result.failed) > 1

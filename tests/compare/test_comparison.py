@@ -16,7 +16,13 @@ import pytest
 
 import regard
 from regard.cli import main
-from regard.compare.cell_worker import RESAMPLES, gives_one_answer, resampled_values, run_cell
+from regard.compare.cell_worker import (
+    RESAMPLES,
+    accuracy_of_one_answer,
+    gives_one_answer,
+    resampled_values,
+    run_cell,
+)
 from regard.compare.comparison_folder import ComparisonFolder, failure
 from regard.compare.comparison_result import make_result
 from regard.compare.equal_parameters import Sizes, equal_widths
@@ -199,9 +205,14 @@ def test_the_verdict_claims_no_more_than_the_test_shows():
     assert "With one seed" in result(a=records([0.9]), b=records([0.7])).verdict
     assert "nothing to compare" in result(a=records([0.9])).verdict
     lost = [record | {"same_answer": True} for record in records([0.54, 0.54])]
-    assert "All systems gave all test examples the same answer" in result(a=lost, b=lost).verdict
-    assert "a gave all test" in result(a=lost, b=records([0.9, 0.91])).verdict
+    assert "None of the systems is clearly better than always" in result(a=lost, b=lost).verdict
+    assert "a is not clearly better than always" in result(a=lost, b=records([0.9, 0.91])).verdict
     assert "same answer" not in result(a=[lost[0], *records([0.9])], b=records([0.9])).verdict
+    near = [record | {"constant": 0.54} for record in records([0.55, 0.56])]
+    far = [record | {"constant": 0.54} for record in records([0.8, 0.81])]
+    both = result(a=near, b=lost, c=far).verdict
+    assert "a and b are not clearly better than always giving the same answer" in both
+    assert "same answer" not in result(a=far, b=far).verdict
     lower = result(a=records([3.0, 3.1], higher=False), b=records([2.0, 2.1], higher=False))
     assert lower.systems[0].label == "b"
     with pytest.raises(RegardError, match="all trainings failed: no disk"):
@@ -216,6 +227,11 @@ def test_one_answer_for_all():
     assert not gives_one_answer([{"predicted": ["O", "B-PER"]}, {"predicted": ["O"]}])
     assert not gives_one_answer([{"predicted": "pos"}])  # one example says nothing
     assert not gives_one_answer([{"text": "a"}, {"text": "b"}])  # no outputs, only probabilities
+    run = regard.load("example:sentiment")
+    three = run.evaluate([("good", "positive"), ("bad", "negative"), ("awful", "negative")])
+    assert accuracy_of_one_answer(three) == pytest.approx(2 / 3)
+    pairs = regard.load("example:translation").evaluate([("The bird", "L'oiseau")])
+    assert accuracy_of_one_answer(pairs) is None
 
 
 def test_mistakes_on_the_command_line(capsys, tmp_path, monkeypatch):

@@ -71,6 +71,7 @@ def record_of(finished):
         pytest.param("parameters", 10**400, id="parameters-huge"),
         ("examples", -1),
         ("seconds", "long"),
+        ("constant", "0.5"),
     ],
 )
 def test_a_record_that_no_worker_writes_is_named(name, value, finished):
