@@ -19,6 +19,7 @@ from regard.inference.load_run import load
 from regard.metrics import GoldLinks
 from regard.metrics.alignment import parse_weighted_pharaoh
 from regard.tasks.alignment.align_pairs import PairPosteriors, align_pairs
+from regard.tasks.alignment.attachments import REACH, attach
 from regard.tasks.alignment.chain_aligner import ChainAligner, Posteriors, agree_on
 from regard.tasks.alignment.expectation_maximization import (
     ExpectationMaximization,
@@ -193,7 +194,9 @@ def test_what_both_directions_agree_on_sums_to_one_per_word():
 
 def test_thresholds_are_chosen_by_gold_links_or_by_agreement():
     weights = np.array([[0.9, 0.3], [0.3, 0.6]])
-    found = PairPosteriors(["a", "b"], ["x", "y"], weights, np.zeros(2), weights.T, np.zeros(2))
+    found = PairPosteriors(
+        ["a", "b"], ["x", "y"], weights, np.zeros(2), weights.T, np.zeros(2), np.zeros((2, 2))
+    )
     sure = frozenset({(0, 0)})
     assert 0.6 < choose_threshold([found], [GoldLinks(sure, sure)]) <= 0.9
     assert 0.3 < choose_threshold([found]) <= 0.6
@@ -339,3 +342,55 @@ def test_soft_links_guide_a_translator(run, files, tmp_path, capsys):
     soft.write_text("0-0:1.5\n" * 300)
     with pytest.raises(RegardError, match=r"train.soft:1: link 1 is '0-0:1.5'"):
         regard.train("translation", data, out=tmp_path / "bad", **options)
+
+
+def test_attachments_are_the_shares_of_intensities_near_the_counterpart():
+    """Against loops over queries and keys; the second key has no counterpart."""
+    chance = torch.Generator().manual_seed(7)
+    rates, linked = torch.rand(1, 5, 3, generator=chance), torch.zeros(1, 5, 3)
+    linked[0, 1, 0], linked[0, 2, 0], linked[0, 4, 2] = 0.6, 0.4, 0.9
+    empty, alone = 1 - linked.sum(-1), torch.rand(1, 5, generator=chance)
+    offsets = torch.rand(2 * REACH + 1, generator=chance)
+    offsets[: REACH - 2] = 0.0
+    found = attach(rates, alone, offsets, linked, empty)
+    counterparts = {0: 1.4, 2: 4.0}
+    for q in range(5):
+        parts = {
+            k: float(rates[0, q, k] * offsets[round(q - place) + REACH])
+            for k, place in counterparts.items()
+        }
+        total = sum(parts.values()) + float(alone[0, q])
+        for k in range(3):
+            expected = parts.get(k, 0.0) / total * float(empty[0, q])
+            assert float(found.weights[0, q, k]) == pytest.approx(expected, rel=1e-5)
+        expected = float(alone[0, q] / total * empty[0, q])
+        assert float(found.spontaneous[0, q]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_both_parts_of_an_expression_are_linked(tmp_path):
+    """`because` is `parce que`; `euh` comes with nothing."""
+    chance = random.Random(4)
+    lines = []
+    for _ in range(600):
+        numbers = chance.sample(range(60), 4)
+        source, target = [f"word{n}" for n in numbers], [f"mot{n}" for n in numbers]
+        if chance.random() < 0.4:
+            place = chance.randrange(5)
+            source[place:place], target[place:place] = ["because"], ["parce", "que"]
+        if chance.random() < 0.2:
+            target.insert(chance.randrange(len(target) + 1), "euh")
+        lines.append((" ".join(source), " ".join(target)))
+    for name, texts in zip(("en", "fr"), zip(*lines, strict=True), strict=True):
+        (tmp_path / f"pairs.{name}").write_text("\n".join(texts) + "\n", "utf-8")
+    data = [str(tmp_path / "pairs.en"), str(tmp_path / "pairs.fr")]
+    run = regard.train("align", out=tmp_path / "run", data=data)
+    found = run("word1 word2 because word3 ||| mot1 mot2 parce que mot3")
+    assert found == "0-0 1-1 2-2 2-3 3-4"
+    assert run("word1 word2 word3 ||| mot1 euh mot2 mot3") == "0-0 1-2 2-3"
+    pairs = run.task.pairs
+    codes = [
+        pairs.numbers[0][word] * len(pairs.words[1]) + pairs.numbers[1]["because"]
+        for word in ("parce", "que")
+    ]
+    rates = run.model.direction(0).rates[torch.from_numpy(pairs.find_cells(np.array(codes)))]
+    assert rates.max().item() == pytest.approx(1, abs=0.15)  # one further word per `because`

@@ -14,7 +14,14 @@ from regard.data.batches import ordered_batches, pad
 from regard.devices import to_device
 from regard.errors import RegardError
 from regard.progress import track
-from regard.tasks.alignment.chain_aligner import ChainAligner, Direction, Emissions, Posteriors
+from regard.tasks.alignment.attachments import LEAST_PROBABILITY, LEAST_RATE
+from regard.tasks.alignment.chain_aligner import (
+    ChainAligner,
+    Direction,
+    Emissions,
+    Posteriors,
+    agree_on,
+)
 from regard.tasks.alignment.word_pairs import WordPairs, find_sorted, similarity, spell
 
 if TYPE_CHECKING:
@@ -37,12 +44,15 @@ class PairPosteriors:
     """That a target word has no counterpart."""
     backward: Float[np.ndarray, "s t"]
     backward_empty: Float[np.ndarray, " s"]
+    attached: Float[np.ndarray, "t s"]
+    """That one of both is a further word of the other's counterpart; 0 where that is unlikely."""
 
     @property
     def weights(self) -> Float[np.ndarray, "t s"]:
-        """The geometric mean of both directions."""
-        mean: np.ndarray = np.sqrt(self.forward * self.backward.T)
-        return mean
+        """The geometric mean of both directions, and the further words."""
+        mean = np.sqrt(self.forward * self.backward.T)
+        either: np.ndarray = np.maximum(mean, self.attached)
+        return either
 
     @property
     def joint(self) -> Float[np.ndarray, "t s"]:
@@ -53,6 +63,8 @@ class PairPosteriors:
         product = self.forward * self.backward.T
         unlinked = self.forward_empty * (1 - self.backward.T).clip(min=1e-6).prod(-1)
         rows: np.ndarray = product / (product.sum(-1) + unlinked).clip(min=1e-9)[:, None]
+        rows = rows + self.attached
+        rows /= rows.sum(-1, keepdims=True).clip(min=1)
         return rows
 
     def links(self, threshold: float) -> set[tuple[int, int]]:
@@ -93,6 +105,7 @@ def align_pairs(
         sides = [[[task.fold(w) for w in texts[i][side]] for i in chosen] for side in (0, 1)]
         emissions = _emissions(model, task.pairs, sides)
         one, other = model.posteriors(emissions, chain=chain)
+        attached = _attached(model, emissions, (one, other)).cpu()
         forward, backward = _on_cpu(one), _on_cpu(other)
         for row, i in enumerate(chosen.tolist()):
             target, source = texts[i]
@@ -104,8 +117,22 @@ def align_pairs(
                 forward.empty[row, :t].double().numpy(),
                 backward.weights[row, :s, :t].double().numpy(),
                 backward.empty[row, :s].double().numpy(),
+                attached[row, :t, :s].double().numpy(),
             )
     return found
+
+
+def _attached(
+    model: ChainAligner, emissions: Emissions, found: tuple[Posteriors, Posteriors]
+) -> Tensor:
+    """The likely further words of either side, [b, t, s]."""
+    one, other = (
+        further.weights * (further.weights >= LEAST_PROBABILITY) * (rates >= LEAST_RATE)
+        for further, rates in zip(
+            model.attachments(emissions, agree_on(*found, 1.0)), emissions.rates, strict=True
+        )
+    )
+    return torch.maximum(one, other.transpose(1, 2))
 
 
 def _on_cpu(posteriors: Posteriors) -> Posteriors:
@@ -114,9 +141,8 @@ def _on_cpu(posteriors: Posteriors) -> Posteriors:
 
 def _nothing(target: list[str], source: list[str]) -> PairPosteriors:
     t, s = len(target), len(source)
-    return PairPosteriors(
-        source, target, np.zeros((t, s)), np.ones(t), np.zeros((s, t)), np.ones(s)
-    )
+    nothing = np.zeros((t, s))
+    return PairPosteriors(source, target, nothing, np.ones(t), nothing.T, np.ones(s), nothing)
 
 
 @dataclass(frozen=True)
@@ -154,18 +180,34 @@ def _emissions(
     codes = places[0][:, :, None] * len(words[1].numbers) + places[1][:, None]
     unique, where = torch.unique(codes, return_inverse=True)
     local_pairs = np.divmod(unique.numpy(), len(words[1].numbers))
+    cells = _cells(pairs, (words[0], words[1]), local_pairs)
     tables = [
-        _word_probabilities(model, pairs, side, (words[0], words[1]), local_pairs)
+        _word_probabilities(model, pairs, side, (words[0], words[1]), local_pairs, cells)
         for side in (0, 1)
     ]
     numbers = [torch.from_numpy(words[side].numbers)[places[side]] for side in (0, 1)]
-    empty = [model.direction(side).empty[to_device(numbers[side], model)] for side in (0, 1)]
+    numbers = to_device(numbers, model)
+    empty = [model.direction(side).empty[numbers[side]] for side in (0, 1)]
+    alone = [model.direction(side).spontaneous[numbers[side]] for side in (0, 1)]
+    places_of_cells = to_device(torch.from_numpy(cells), model)
+    rates = [model.direction(side).rates[places_of_cells] for side in (0, 1)]
     where, lengths = to_device(where, model), to_device(lengths, model)
     return Emissions(
         (tables[0][where], tables[1][where].transpose(1, 2)),
         (empty[0], empty[1]),
         (lengths[0], lengths[1]),
+        (rates[0][where], rates[1][where].transpose(1, 2)),
+        (alone[0], alone[1]),
     )
+
+
+def _cells(
+    pairs: WordPairs, words: tuple[_Words, _Words], places: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    """The cell of each pair of distinct words; 0 where they never occurred together."""
+    target, source = (words[i].numbers[places[i]] for i in (0, 1))
+    seen = (target < len(pairs.words[0])) & (source < len(pairs.words[1]))
+    return np.where(seen, pairs.find_cells(target * len(pairs.words[1]) + source), 0)
 
 
 def _word_probabilities(
@@ -174,12 +216,10 @@ def _word_probabilities(
     side: int,
     words: tuple[_Words, _Words],
     places: tuple[np.ndarray, np.ndarray],
+    cells: np.ndarray,
 ) -> Tensor:
     """p(word | given word) of pairs of distinct words: the table, or the prior of unseen pairs."""
     direction = model.direction(side)
-    target, source = (words[i].numbers[places[i]] for i in (0, 1))
-    seen = (target < len(pairs.words[0])) & (source < len(pairs.words[1]))
-    cells = np.where(seen, pairs.find_cells(target * len(pairs.words[1]) + source), 0)
     found: Tensor = direction.table[to_device(torch.from_numpy(cells), model)].clone()
     unseen = np.flatnonzero(cells == 0)
     if len(unseen):

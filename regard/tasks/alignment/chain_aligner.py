@@ -12,6 +12,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention.chain import chain_attention
+from regard.tasks.alignment.attachments import (
+    REACH,
+    START_RATE,
+    START_SPONTANEOUS,
+    Attachments,
+    attach,
+)
 from regard.tasks.alignment.task_options import AlignerConfig
 from regard.tasks.alignment.word_pairs import Sizes
 
@@ -38,6 +45,10 @@ class Emissions(NamedTuple):
     """p(word | nothing) of target and source."""
     lengths: tuple[Int[Tensor, " b"], Int[Tensor, " b"]]
     """Of target and source."""
+    rates: tuple[Float[Tensor, "b t s"], Float[Tensor, "b s t"]]
+    """How often each word comes as a further word of another one."""
+    spontaneous: tuple[Float[Tensor, "b t"], Float[Tensor, "b s"]]
+    """How often each word comes by itself."""
 
 
 class Direction(nn.Module):
@@ -57,6 +68,14 @@ class Direction(nn.Module):
         """Weights of moves by their distance, from -farthest to farthest."""
         self.starts = nn.Parameter(torch.ones(farthest))
         """Weights of the first position."""
+        rates = torch.full((sizes.cells,), START_RATE)
+        rates[:1] = 0.0
+        self.rates = nn.Parameter(rates)
+        """How often the word is a further one, per occurrence of the given word; by cell."""
+        self.spontaneous = nn.Parameter(torch.full((words + 1,), START_SPONTANEOUS))
+        """How often each word comes by itself, per position."""
+        self.offsets = nn.Parameter(torch.full((2 * REACH + 1,), 1 / (2 * REACH + 1)))
+        """Distances of further words from the counterpart, from -REACH to REACH."""
         self.register_buffer("totals", torch.ones(given + 1))
         """Evidence for each given word, its prior included; the last one is of an unknown word."""
         self.register_buffer("shares", torch.ones(words + 1))
@@ -106,7 +125,31 @@ class ChainAligner(nn.Module):
         """The probabilities of the words of a batch, all of which occur together in training."""
         target, source = (self.direction(side).table[cells] for side in (0, 1))
         first, second = (self.direction(side).empty[words[side]] for side in (0, 1))
-        return Emissions((target, source.transpose(1, 2)), (first, second), lengths)
+        one, other = (self.direction(side).rates[cells] for side in (0, 1))
+        alone, apart = (self.direction(side).spontaneous[words[side]] for side in (0, 1))
+        return Emissions(
+            (target, source.transpose(1, 2)),
+            (first, second),
+            lengths,
+            (one, other.transpose(1, 2)),
+            (alone, apart),
+        )
+
+    def attachments(
+        self, emissions: Emissions, agreed: tuple[Posteriors, Posteriors]
+    ) -> tuple[Attachments, Attachments]:
+        """The further words of both sides, given what both directions agree on."""
+        first, second = (
+            attach(
+                emissions.rates[side],
+                emissions.spontaneous[side],
+                self.direction(side).offsets,
+                agreed[side].weights,
+                agreed[side].empty,
+            )
+            for side in (0, 1)
+        )
+        return first, second
 
     def posteriors(self, emissions: Emissions, *, chain: bool) -> tuple[Posteriors, Posteriors]:
         """Those of both directions: of target words over the source, of source words over it."""

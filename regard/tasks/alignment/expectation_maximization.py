@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from regard.devices import to_device
+from regard.tasks.alignment.attachments import SPARSITY
 from regard.tasks.alignment.chain_aligner import (
     ChainAligner,
     Direction,
@@ -50,7 +51,7 @@ def counted_loss(
     if not torch.is_grad_enabled():
         return value
     with torch.no_grad():
-        counts = _expected_counts(model, found, cells, words)
+        counts = _expected_counts(model, emissions, found, cells, words)
     parameters = [
         part
         for side in (0, 1)
@@ -59,6 +60,9 @@ def counted_loss(
             model.direction(side).empty,
             model.direction(side).moves,
             model.direction(side).starts,
+            model.direction(side).rates,
+            model.direction(side).spontaneous,
+            model.direction(side).offsets,
         )
     ]
     result: Tensor = _CountsAsGradients.apply(value, *parameters, *counts)  # type: ignore[no-untyped-call]
@@ -67,14 +71,16 @@ def counted_loss(
 
 def _expected_counts(
     model: ChainAligner,
+    emissions: Emissions,
     found: tuple[Posteriors, Posteriors],
     cells: Tensor,
     words: tuple[Tensor, Tensor],
 ) -> list[Tensor]:
-    """Counts of cells, of words without counterpart, of moves and of starts, by direction."""
-    mixed = found
+    """Counts of cells, words without counterpart, moves, starts and attachments, by direction."""
+    mixed, attachments = found, None
     if int(model.iteration) > 0:  # the first posteriors are those of equal tables
         mixed = agree_on(*found, model.config.agreement)
+        attachments = model.attachments(emissions, agree_on(*found, 1.0))
     counts = []
     for side in (0, 1):
         direction, own, shared = model.direction(side), found[side], mixed[side]
@@ -90,7 +96,17 @@ def _expected_counts(
             moves.index_add_(0, by_distance, own.moves.flatten())
             places = torch.arange(len(first), device=first.device).clamp(max=farthest - 1)
             starts.index_add_(0, places, first)
-        counts += [table, empty, moves, starts]
+        rates, spontaneous, offsets = (
+            torch.zeros_like(part)
+            for part in (direction.rates, direction.spontaneous, direction.offsets)
+        )
+        if attachments is not None:
+            further = attachments[side]
+            attached = further.weights if side == 0 else further.weights.transpose(1, 2)
+            rates.index_add_(0, cells.flatten(), attached.flatten())
+            spontaneous.index_add_(0, words[side].flatten(), further.spontaneous.flatten())
+            offsets.index_add_(0, further.offsets.flatten(), further.weights.flatten())
+        counts += [table, empty, moves, starts, rates, spontaneous, offsets]
     return counts
 
 
@@ -125,6 +141,8 @@ class ExpectationMaximization(torch.optim.Optimizer):
         """One maximization; parts without counts stay as they are."""
         for side in (0, 1):
             direction = self.model.direction(side)
+            if direction.rates.grad is not None and float(direction.rates.grad.sum()) < 0:
+                _estimate_attachments(self.model, self.pairs, side, self.scale)
             if direction.table.grad is not None:
                 _estimate_table(self.model, self.pairs, side, direction.table.grad * -self.scale)
             if direction.empty.grad is not None:
@@ -137,6 +155,36 @@ class ExpectationMaximization(torch.optim.Optimizer):
                 if part.grad is not None and float(part.grad.sum()) < 0:
                     part.copy_(part.grad / part.grad.sum() + least)
         self.model.iteration += 1
+
+
+def _estimate_attachments(model: ChainAligner, pairs: WordPairs, side: int, scale: float) -> None:
+    """The rates of further words per occurrence, of words by themselves, and the offsets."""
+    direction = model.direction(side)
+    own, given = (_occurrences(model, pairs, i) * scale for i in (side, 1 - side))
+    parts = direction.rates, direction.spontaneous, direction.offsets
+    counts, alone, offsets = (_counts(part) * scale for part in parts)
+    others = to_device(torch.from_numpy(pairs.words_of_cells[1 - side]), model)
+    rates = (counts - SPARSITY).clamp(min=0) / (given[others] + 1)
+    rates[0] = 0.0
+    direction.rates.copy_(rates)
+    direction.spontaneous.copy_(alone / own.sum().clamp(min=1) + 1e-9)
+    direction.offsets.copy_((offsets + 1) / (offsets + 1).sum())
+
+
+def _occurrences(model: ChainAligner, pairs: WordPairs, side: int) -> Tensor:
+    """How often each word of a side occurs: its counts, linked or not, sum to one each time."""
+    direction = model.direction(side)
+    words = to_device(torch.from_numpy(pairs.words_of_cells[side]), model)
+    linked = _counts(direction.table)
+    linked[0] = 0.0
+    return _sums(linked, words, len(pairs.words[side])) + _counts(direction.empty)[:-1]
+
+
+def _counts(part: Tensor) -> Tensor:
+    """The expected counts that the backward pass left, divided by the loop's number of words."""
+    if part.grad is None:
+        raise ValueError("expected the counts of a batch")
+    return -part.grad
 
 
 def _estimate_table(model: ChainAligner, pairs: WordPairs, side: int, counts: Tensor) -> None:
