@@ -20,6 +20,7 @@ def main() -> None:
     ]
     folder, runs = Path(tempfile.mkdtemp()), []
     options = {"data": [sys.argv[1]], "encoder": "none", "pooling": "mean", "epochs": 5}
+    options["word_ngrams"] = 0  # fastText has none by default either
 
     def train() -> str:
         out = folder / f"run-{len(runs)}"

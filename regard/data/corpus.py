@@ -54,13 +54,12 @@ class Corpus:
         by_chunk = [np.diff(view.offsets) for view in self._views[column]]
         return np.concatenate([np.zeros(0, np.int32), *by_chunk]).astype(np.int32)
 
-    def rows(self, indices: Sequence[int] | np.ndarray) -> dict[str, list[Any]]:
-        """The chosen rows by column: arrays for sequences, plain values for the others."""
-        chosen = [divmod(int(i), self._size) for i in indices]
-        return {
-            name: [views[chunk][row] for chunk, row in chosen]
-            for name, views in self._views.items()
-        }
+    def rows(self, indices: Sequence[int] | np.ndarray) -> Mapping[str, list[Any]]:
+        """The chosen rows by column: arrays for sequences, plain values for the others.
+
+        A column is read when it is taken.
+        """
+        return _Rows(self._views, [divmod(int(i), self._size) for i in indices])
 
     def column(self, name: str) -> Iterator[Any]:
         """The values of one column, in order."""
@@ -71,6 +70,23 @@ class Corpus:
     def stream(self, column: str) -> "Stream":
         """All sequences of a column end to end."""
         return Stream([view.values for view in self._views[column]])
+
+
+class _Rows(Mapping[str, list[Any]]):
+    """Some rows of a table, column by column."""
+
+    def __init__(self, views: Mapping[str, list[Any]], chosen: list[tuple[int, int]]) -> None:
+        self._views, self._chosen = views, chosen
+
+    def __getitem__(self, name: str) -> list[Any]:
+        views = self._views[name]
+        return [views[chunk][row] for chunk, row in self._chosen]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views)
+
+    def __len__(self) -> int:
+        return len(self._views)
 
 
 class Stream:

@@ -374,6 +374,8 @@ def clean_texts(texts: Any, clean: Callable[[Any], Any] | None = None) -> list[A
 
 def clean_text(text: Any) -> Any:
     """The text as training reads it, without blanks at its ends; an array as it is."""
+    if type(text) is str and text.isascii():
+        return text.strip()
     return clean_line(without_surrogates(text)) if isinstance(text, str) else _check_array(text)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
 
 from regard.training.config import HALVING, TrainingConfig
 
@@ -64,23 +65,41 @@ class AdamW(torch.optim.AdamW):
         if not state:
             state["step"] = torch.zeros(())
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(table), torch.zeros_like(table)
-        state["step"] += 1
         if gradient.is_sparse:
             gradient = gradient.coalesce()
             rows, values = gradient.indices()[0], gradient.values()
         else:
             rows = gradient.ne(0).any(1).nonzero()[:, 0]
             values = gradient[rows]
-        first, second = group["betas"]
-        rate, count = group["lr"], float(state["step"])
-        mean = state["exp_avg"][rows].lerp_(values, 1 - first)
-        square = state["exp_avg_sq"][rows].mul_(second).addcmul_(values, values, value=1 - second)
-        state["exp_avg"].index_copy_(0, rows, mean)
-        state["exp_avg_sq"].index_copy_(0, rows, square)
-        size = square.div_(1 - second**count).sqrt_().add_(group["eps"])
-        new = table[rows].mul_(1 - rate * group["weight_decay"])
-        new.addcdiv_(mean, size, value=-rate / (1 - first**count))
-        table.index_copy_(0, rows, new)
+        wholes = table, state["exp_avg"], state["exp_avg_sq"]
+        weights, mean, square = parts = [whole.index_select(0, rows) for whole in wholes]
+        adamw(
+            [weights],
+            [values],
+            [mean],
+            [square],
+            [],
+            [state["step"]],
+            foreach=False,
+            fused=bool(group["fused"]),
+            amsgrad=False,
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            maximize=False,
+        )
+        for whole, part in zip(wholes, parts, strict=True):
+            _set_rows(whole, rows, part)
+
+
+def _set_rows(whole: Tensor, rows: Tensor, part: Tensor) -> None:
+    """Replace some rows; numpy does that three times as fast as torch on the CPU."""
+    if whole.device.type == "cpu" and whole.dtype in (torch.float32, torch.float64):
+        whole.detach().numpy()[rows.numpy()] = part.numpy()
+    else:
+        whole.index_copy_(0, rows, part)
 
 
 @torch.no_grad()

@@ -114,3 +114,19 @@ def test_sparse_gradients_are_clipped_as_dense_ones(maximum):
         gradients.append([table.grad.to_dense(), layer.grad])
     assert norms[0] == pytest.approx(norms[1])
     torch.testing.assert_close(*gradients)
+
+
+def test_single_precision_rows_are_updated_like_those_in_double_precision():
+    torch.manual_seed(0)
+    start, tables = torch.randn(11, 3, dtype=torch.float64), []
+    for dtype, fused in ((torch.float64, False), (torch.float32, True)):
+        table = start.to(dtype).requires_grad_()
+        optimizer = AdamW([table], lazy=[table], lr=0.1, weight_decay=0.1, fused=fused)
+        for step in range(5):
+            rows = torch.tensor([step, 2 * step, 0])
+            torch.nn.functional.embedding(rows, table, sparse=True).pow(2).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        tables.append(table.detach())
+    torch.testing.assert_close(tables[1].double(), tables[0], rtol=1e-5, atol=1e-6)
+    assert torch.equal(tables[1][9:], start.float()[9:])

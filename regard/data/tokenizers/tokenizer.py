@@ -78,6 +78,7 @@ class Tokenizer:
         self.note = note
         self._normalizer = text_normalizer(self.lowercase)
         self._known: dict[str, list[int]] = {}
+        self._words: dict[str, int] = {}
 
     @classmethod
     def train(
@@ -126,17 +127,36 @@ class Tokenizer:
 
     def _ids_by_piece(self, texts: Sequence[str]) -> list[list[int]]:
         """The same, since words never reach beyond a space: each distinct piece is read once."""
-        known, rows = self._known, [text.split(" ") for text in texts]
-        new = [piece for piece in dict.fromkeys(chain.from_iterable(rows)) if piece not in known]
-        encodings = self._inner.encode_batch_fast(new, add_special_tokens=False) if new else []
+        rows = [text.split(" ") for text in texts]
+        numbers: list[list[Any]] = [list(map(self._words.get, row)) for row in rows]
+        # Most pieces are one token, which is known; the tokens of the others are put in their place.
+        others = [
+            (i, [place for place, number in enumerate(row) if number is None])
+            for i, row in enumerate(numbers)
+            if None in row
+        ]
+        read = self._read_pieces([rows[i][place] for i, places in others for place in places])
+        for i, places in others:
+            for place in reversed(places):
+                numbers[i][place : place + 1] = read[rows[i][place]]
+        return numbers
+
+    def _read_pieces(self, pieces: Iterable[str]) -> dict[str, list[int]]:
+        """The tokens of each of these pieces; those of short ones are remembered."""
+        known = self._known
+        new = [piece for piece in dict.fromkeys(pieces) if piece not in known]
+        if not new:
+            return known
+        encodings = self._inner.encode_batch_fast(new, add_special_tokens=False)
         read = {piece: encoding.ids for piece, encoding in zip(new, encodings, strict=True)}
         if len(known) + len(read) > MAX_KNOWN:
-            self._known = {}
-        self._known.update((piece, ids) for piece, ids in read.items() if len(piece) <= LONGEST_RUN)
-        return [
-            [i for piece in row for i in (known[piece] if piece in known else read[piece])]
-            for row in rows
-        ]
+            self._known, self._words = {}, {}
+        for piece, ids in read.items():
+            if len(piece) <= LONGEST_RUN:
+                self._known[piece] = ids
+                if len(ids) == 1:
+                    self._words[piece] = ids[0]
+        return known | read
 
     def encode_words(self, words: Sequence[str]) -> Encoded:
         """The tokens of a sentence given in words: at least one per word, with its number."""

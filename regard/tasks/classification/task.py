@@ -326,7 +326,8 @@ class Classification:
         A run that reads vectors takes arrays [t, d], or names of `.npy` files.
         """
         rows = self._read(texts)
-        truncated_rows = [row[: self.max_tokens] for row in rows]
+        most = self.max_tokens
+        truncated_rows = [row if len(row) <= most else row[:most] for row in rows]
         predictions: list[Prediction] = [Prediction("")] * len(rows)
         gated = self.config.experts > 0
         batches = self._batches(truncated_rows)
@@ -335,7 +336,7 @@ class Classification:
             labels = self._choose(probabilities)
             by_row = zip(chosen.tolist(), probabilities.tolist(), labels, strict=True)
             for i, (row, values, best) in enumerate(by_row):
-                truncated = len(rows[row]) > self.max_tokens
+                truncated = rows[row] is not truncated_rows[row]
                 predictions[row] = self._prediction(best, values, output, i, truncated)
         return predictions
 
