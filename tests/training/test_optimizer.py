@@ -120,7 +120,7 @@ def test_single_precision_rows_are_updated_like_those_in_double_precision():
     torch.manual_seed(0)
     start, tables = torch.randn(11, 3, dtype=torch.float64), []
     for dtype, fused in ((torch.float64, False), (torch.float32, True)):
-        table = start.to(dtype).requires_grad_()
+        table = start.clone().to(dtype).requires_grad_()
         optimizer = AdamW([table], lazy=[table], lr=0.1, weight_decay=0.1, fused=fused)
         for step in range(5):
             rows = torch.tensor([step, 2 * step, 0])

@@ -4,7 +4,6 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +128,7 @@ class Tokenizer:
         """The same, since words never reach beyond a space: each distinct piece is read once."""
         rows = [text.split(" ") for text in texts]
         numbers: list[list[Any]] = [list(map(self._words.get, row)) for row in rows]
-        # Most pieces are one token, which is known; the tokens of the others are put in their place.
+        # Most pieces are one known token; the tokens of the others are put in their place.
         others = [
             (i, [place for place, number in enumerate(row) if number is None])
             for i, row in enumerate(numbers)
