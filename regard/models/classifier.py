@@ -118,7 +118,8 @@ class Classifier(nn.Module):
         Its plain twin is the way over `encoder` and `pooling`.
         """
         parts = (self.inputs, self.encoder, self.pooling)
-        hooked = any(part._forward_hooks or part._forward_pre_hooks for part in parts)
+        layers = (layer for part in parts for layer in part.modules())
+        hooked = any(layer._forward_hooks or layer._forward_pre_hooks for layer in layers)
         lazy = isinstance(self.inputs, Embedding) and self.inputs.lazy
         return lazy and not hooked and self.pooling.is_plain
 

@@ -148,7 +148,19 @@ def load_weights(
                 f"{path}: the weights {name} are not finite numbers: training has diverged, or the "
                 f"file was changed: {RESTORE}"
             )
-    model.load_state_dict(dict(weights), assign=assign)
+    model.load_state_dict(_share(model, weights) if assign else dict(weights), assign=assign)
+
+
+def _share(model: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """One parameter for all names of a parameter of the model, such as a joint vocabulary's."""
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    shared: dict[int, nn.Parameter] = {}
+    found = dict(weights)
+    for name, own in parameters.items():
+        if name in found:
+            given = nn.Parameter(found[name], requires_grad=own.requires_grad)
+            found[name] = shared.setdefault(id(own), given)
+    return found
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:

@@ -33,9 +33,13 @@ PATIENCE = 20.0
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A language model that seems to be in training still, so that its event streams stay open."""
+    """A language model that seems to be in training still, so that its event streams stay open.
+
+    It has no n-grams, which know where lines end: its completions are as long as a request allows.
+    """
     folder = tmp_path_factory.mktemp("attack")
     options = OPTIONS["language"] | {"steps": 2, "evaluate_every": 2, "learning_rate": 0.01}
+    options["ngrams"] = 0
     regard.train("language", write_data(folder, "language"), out=folder / "my-run", **options)
     shutil.rmtree(folder / "my-run" / "state")
     return folder / "my-run"

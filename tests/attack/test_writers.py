@@ -485,6 +485,7 @@ OTHER_WRITERS = {
     "data/kneser_ney.py": "into the data folder of a run that is being prepared",
     "data/ngram_counts.py": "into the data folder of a run that is being prepared",
     "data/split.py": "inside write_folder",
+    "experiments/two_processes.py": "a temporary folder of its own",
     "inference/bulk/output_folder.py": "the lock of an output folder",
     "inference/export/ctranslate2.py": "inside write_folder",
     "inference/export/transformers_folder.py": "inside write_folder",

@@ -8,7 +8,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from regard.data.tensor_writing import TYPE_NAMES, save_tensors
+from regard.data.tensor_writing import ALIGNMENT, TYPE_NAMES, save_tensors
 
 
 def written(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None) -> bytes:
@@ -30,7 +30,11 @@ def test_the_bytes_are_those_of_safetensors(shape, tmp_path):
     for name, tensor in tensors.items():
         assert read[name].dtype == tensor.dtype
         assert torch.equal(read[name], tensor)
-    assert len(content) == len(safetensors.torch.save(tensors, metadata))
+    theirs = safetensors.torch.save(tensors, metadata)
+    start, other = (8 + int.from_bytes(raw[:8], "little") for raw in (content, theirs))
+    assert start % ALIGNMENT == 0
+    assert start - other < ALIGNMENT
+    assert len(content) - start == len(theirs) - other
 
 
 def test_views_are_written_as_they_look(tmp_path):

@@ -11,7 +11,7 @@ from tests.serve.requests import TASKS, Client
 from tests.training.tiny import OPTIONS, write_data
 
 TASK_OPTIONS = {
-    "language": {"steps": 3, "learning_rate": 0.01},
+    "language": {"steps": 3, "learning_rate": 0.01, "ngrams": 0},
     "tag": {"steps": 60, "learning_rate": 0.05, "evaluate_every": 20, "dropout": 0.0},
 }
 """A language model too weak to end its lines, a tagger that has learned something."""

@@ -63,10 +63,15 @@ def model_card(run: RunSummary) -> str:
     )
 
 
+def card_file(run: RunSummary) -> str:
+    """The content of README.md: the card, and the line that says who has written it."""
+    return f"{model_card(run)}\n{OWN_WORDS}\n"
+
+
 def write_card(folder: RunFolder) -> None:
     """Write README.md into a run folder, unless it holds a text of the user's own."""
     before = _read_card(folder)
-    card = f"{model_card(summarize_run(folder.path))}\n{OWN_WORDS}\n"
+    card = card_file(summarize_run(folder.path))
     if before is None or (_is_ours(before) and before != card):
         write_text(folder.path / CARD, card)
 

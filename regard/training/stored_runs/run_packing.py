@@ -12,7 +12,7 @@ from regard.errors import RegardError
 from regard.training.metrics_log import MAX_METRICS
 from regard.training.run_folder import CONFIG, RunFolder
 from regard.training.run_identity import FILE_OPTIONS
-from regard.training.stored_runs.model_card import CARD, model_card, own_card
+from regard.training.stored_runs.model_card import CARD, card_file, own_card
 from regard.training.stored_runs.run_summary import is_training, summarize_run
 from regard.verified_files import parse_json, read_bytes, read_json
 
@@ -114,7 +114,7 @@ def _contents(folder: RunFolder, half: bool) -> Iterator[tuple[str, Path | bytes
     yield CONFIG, _as_json(_without_folders(summary.config))
     yield folder.model.name, _in_half_precision(folder.model) if half else folder.model
     yield folder.packed.name, _as_json({"how": "packed", "written": int(summary.modified)})
-    yield CARD, (own_card(folder) or model_card(summary)).encode()
+    yield CARD, (own_card(folder) or card_file(summary)).encode()
     for file in sorted(folder.data.rglob("*")):
         if file.is_file() and not file.is_symlink() and not file.name.endswith(TRAINING_ONLY):
             name = file.relative_to(folder.path).as_posix()
