@@ -15,7 +15,7 @@ from regard.show.text_width import truncate
 from regard.trace import Trace, to_document
 
 MODULES = (
-    *("colours", "token-text", "units", "weights", "colour-scale", "elements", "matrix", "links"),
+    *("colours", "token-text", "look-names", "units", "weights", "colour-scale", "elements", "matrix", "links"),
     *("text-shading", "head-grid", "legend", "table", "status-line", "svg-export", "row-detail"),
     *("trace-summary", "viewer"),
 )

@@ -16,7 +16,7 @@ LOOK_NAMES = {
     "memory.read": "Read heads of the memory",
     "memory.write": "Write heads of the memory",
 }
-"""The app has the same table (`look-names.js`). Other names are shown as they are."""
+"""The app has the same table (`page/look-names.js`). Other names are shown as they are."""
 
 
 def look_title(look: Look, note: str = "") -> str:

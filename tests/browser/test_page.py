@@ -136,7 +136,7 @@ def opened(browser, tmp_path):
 
 def test_a_click_selects_a_cell_and_says_it(opened):
     window = opened(translation())
-    assert window.title() == "decoder.source · layer 0 · head 0"
+    assert window.title() == "Decoder attention to the source · layer 0 · head 0"
     canvas = window.page.locator("regard-matrix canvas")
     box = canvas.bounding_box()
     # the cell of row 1, column 2 is darkest in its row: find it by its colour
@@ -200,16 +200,16 @@ def test_brackets_go_from_head_to_head(opened):
     window.page.get_by_label("Attention", exact=True).select_option("encoder.self")
     window.page.get_by_label("Layer", exact=True).select_option("0")
     window.page.get_by_label("Heads", exact=True).select_option("one")
-    assert window.title() == "encoder.self · layer 0 · head 0"
+    assert window.title() == "Encoder self-attention · layer 0 · head 0"
     window.press("]", "]", "]")
-    assert window.title() == "encoder.self · layer 1 · head 0"
+    assert window.title() == "Encoder self-attention · layer 1 · head 0"
     window.press("[")
-    assert window.title() == "encoder.self · layer 0 · head 2"
+    assert window.title() == "Encoder self-attention · layer 0 · head 2"
     window.page.wait_for_selector("regard-heads[data-drawn='6']")
     window.page.get_by_role("button", name="layer 1, head 1").click()
-    assert window.title() == "encoder.self · layer 1 · head 1"
+    assert window.title() == "Encoder self-attention · layer 1 · head 1"
     window.press("ArrowLeft", "Enter")
-    assert window.title() == "encoder.self · layer 1 · head 0"
+    assert window.title() == "Encoder self-attention · layer 1 · head 0"
     assert window.colours("regard-heads .head canvas") > 5
 
 
@@ -218,7 +218,7 @@ def test_passing_over_a_head_previews_it(opened):
     window.page.get_by_label("Attention", exact=True).select_option("encoder.self")
     before = window.title()
     window.page.get_by_role("button", name="layer 0, head 2").hover()
-    assert window.title() == "encoder.self · layer 0 · head 2"
+    assert window.title() == "Encoder self-attention · layer 0 · head 2"
     window.page.mouse.move(5, 5)
     assert window.title() == before
 
@@ -378,7 +378,7 @@ OVERLAPS = """() => {
 def test_nothing_overlaps_at_any_width(opened, look):
     window = opened(translation())
     page = window.page
-    page.get_by_label("Attention").select_option(look)
+    page.get_by_label("Attention", exact=True).select_option(look)
     for width, height in SIZES:
         page.set_viewport_size({"width": width, "height": height})
         page.wait_for_timeout(120)
@@ -412,7 +412,7 @@ def test_a_notebook_shows_the_viewer_in_its_sandbox(browser, tmp_path):
     tab.goto(file.as_uri())
     frame = tab.frame_locator("iframe")
     frame.locator("regard-viewer[data-ready]").wait_for()
-    assert frame.locator("regard-viewer h1").inner_text() == "decoder.source · layer 0 · head 0"
+    assert frame.locator("regard-viewer h1").inner_text() == "Decoder attention to the source · layer 0 · head 0"
     for width in (1100, 800, 480):
         tab.set_viewport_size({"width": width, "height": 700})
         tab.wait_for_timeout(250)

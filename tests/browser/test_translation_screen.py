@@ -138,6 +138,6 @@ def test_saving(app, browser, tmp_path, kind):
         alone.on("console", lambda message: errors.append(message.text))
         alone.goto(file.as_uri())
         alone.wait_for_selector("regard-viewer[data-ready]")
-        assert alone.locator("regard-viewer h1").inner_text() == "source"
+        assert alone.locator("regard-viewer h1").inner_text() == "Attention to the source"
         assert not errors
         alone.close()

@@ -234,7 +234,7 @@ def test_a_picture_for_a_paper_has_no_title_and_its_own_font_size():
 
 
 def test_the_app_calls_looks_as_pictures_do():
-    script = Path("regard/serve/static/look-names.js").read_text("utf-8")
+    script = Path("regard/show/page/look-names.js").read_text("utf-8")
     table = script.split("const LOOKS = {")[1].split("};")[0]
     assert dict(re.findall(r'"?([\w.]+)"?: "([^"]+)",', table)) == LOOK_NAMES
 

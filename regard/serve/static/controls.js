@@ -7,7 +7,7 @@ import { UNIT_NOTE } from "/page/units.js";
 import { ApiError } from "./api.js";
 import { codeBlock } from "./copy.js";
 import { icon } from "./icons.js";
-import { lookName } from "./look-names.js";
+import { lookName } from "/page/look-names.js";
 
 /** @typedef {import("./app.js").Context} Context */
 /** @typedef {import("./look-selection.js").Chosen} Chosen */

@@ -15,7 +15,7 @@ import { emptyMessage } from "./controls.js";
 import { codeBlock } from "./copy.js";
 import { selectLooks, indexFromState, scaleOf, loadView } from "./look-selection.js";
 import { exportMenu } from "./export.js";
-import { lookTitle, sidesInWords } from "./look-names.js";
+import { sidesInWords } from "/page/look-names.js";
 
 /** @typedef {import("./app.js").Context} Context */
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */
@@ -50,6 +50,8 @@ export class TracePanelElement extends HTMLElement {
   #key = "";
   /** @type {LookRecord[]} */
   #looks = [];
+  /** the name of the attention map that is drawn, as in traces; empty where there is none */
+  lookName = "";
   /** where screens put more: above the stage, below it, right under the picture, and under the panel of the selected word */
   above = make("div", { className: "rg-above" });
   below = make("div", { className: "rg-below" });
@@ -58,7 +60,6 @@ export class TracePanelElement extends HTMLElement {
   bar = /** @type {import("./controls.js").DrawBarElement} */ (document.createElement("rg-drawbar"));
   row = /** @type {import("/page/row-detail.js").RowElement} */ (document.createElement("regard-row"));
   heads = /** @type {import("/page/head-grid.js").HeadsElement} */ (document.createElement("regard-heads"));
-  title = "";
 
   connectedCallback() {
     if (this.stage) return;
@@ -198,9 +199,9 @@ export class TracePanelElement extends HTMLElement {
     this.row.scale = scale;
     this.row.view = view;
     this.row.selection = selection;
-    this.title = view.title;
+    this.lookName = this.#looks[0]?.name ?? "";
     this.head.hidden = !this.#looks.length;
-    this.head.replaceChildren(displayText(lookTitle(view.title), 80), make("span", { className: "over", textContent: displayText(sidesInWords(view.querySide, view.keySide, context.model?.languages), 160) }));
+    this.head.replaceChildren(displayText(view.title, 80), make("span", { className: "over", textContent: displayText(sidesInWords(view.querySide, view.keySide, context.model?.languages), 160) }));
     context.legend(view, scale);
     if (!this.#preview && this.#looks.length) context.say(sentence(view, selection.row, selection.column));
     drawingOptions.drawn?.(view, selection, this.#looks);

@@ -6,6 +6,7 @@ import "./row-detail.js";
 import "./head-grid.js";
 import "./legend.js";
 import "./links.js";
+import { lookName, sidesInWords } from "./look-names.js";
 import { sentence } from "./matrix.js";
 import { linksPicture, matrixPicture, pngOf, save, svgText, textPicture } from "./svg-export.js";
 import { strongestKey } from "./text-shading.js";
@@ -184,7 +185,7 @@ export class ViewerElement extends HTMLElement {
     const family = this.#family(trace);
     if (family.length > 1) parts.heads.show(trace, family, looks);
     parts.title.textContent = titleOf(looks[0], looks.length, aggregate);
-    parts.sides.textContent = `${displayText(view.querySide, 24)} → ${displayText(view.keySide, 24)}`;
+    parts.sides.textContent = displayText(sidesInWords(view.querySide, view.keySide, null), 160);
     parts.strips.hidden = state.shape !== "text" || !parts.strips.childElementCount;
     this.#fill(trace);
     if (!this.#preview) parts.status.say(sentence(view, state.row, state.column));
@@ -200,7 +201,7 @@ export class ViewerElement extends HTMLElement {
     const { parts } = this;
     const layers = numbers(this.#family(trace).map((look) => look.layer));
     const heads = numbers(this.#ofLayer(trace).map((look) => look.head));
-    options(parts.look, this.#names(trace).map((name) => [name, name]), state.look);
+    options(parts.look, this.#names(trace).map((name) => [name, lookName(name)]), state.look);
     options(parts.layer, layers.map((layer) => [String(layer), String(layer)]), String(state.layer));
     options(parts.head, heads.map((head) => [String(head), String(head)]), String(state.head));
     parts.lookField.hidden = this.#names(trace).length < 2;

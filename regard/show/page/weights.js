@@ -1,5 +1,6 @@
 // The trace document: finding looks in it, and unpacking their weights when they are needed.
 
+import { lookName } from "./look-names.js";
 import { mergeTokens, mergeWeights, unitsOf } from "./units.js";
 
 /** @typedef {import("./token-text.js").Token} Token */
@@ -154,7 +155,7 @@ function pick(full, wide, rows, columns) {
  * @returns {string}
  */
 export function titleOf(look, several = 1, aggregate = "mean") {
-  const parts = [look.name];
+  const parts = [lookName(look.name)];
   if (look.layer !== undefined) parts.push(`layer ${look.layer}`);
   if (several > 1) parts.push(`${aggregate === "max" ? "maximum" : "mean"} of ${several} heads`);
   else if (look.head !== undefined) parts.push(`head ${look.head}`);

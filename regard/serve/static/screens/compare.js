@@ -7,7 +7,8 @@ import { differencePicture, matrixPicture } from "/page/svg-export.js";
 import { formatWeight, displayText } from "/page/token-text.js";
 import { emptyMessage, fillSelect, errorMessage, loadingMessage, noModel, noText, selectField } from "../controls.js";
 import { differenceKey, formatSigned } from "../difference-matrix.js";
-import { lookName, lookTitle, renameSpecial } from "../look-names.js";
+import { lookName } from "/page/look-names.js";
+import { renameSpecial } from "../special-tokens.js";
 import { selectLooks, indexFromState, scaleOf, loadView } from "../look-selection.js";
 import { sideBySide, jsonOf, sheetMenu } from "../export.js";
 import { takesTarget } from "../screen-list.js";
@@ -215,7 +216,7 @@ class CompareScreen extends HTMLElement {
     for (const [half, view] of /** @type {[Half, View][]} */ ([[this.#a, views[0]], [this.#b, views[1]]])) {
       half.matrix.scale = scale;
       half.matrix.view = view;
-      half.title.textContent = displayText(lookTitle(view.title), 60);
+      half.title.textContent = displayText(view.title, 60);
     }
     context.legend(views[0], scale);
     this.#gap = fits ? differenceOf(views) : null;
@@ -249,7 +250,7 @@ class CompareScreen extends HTMLElement {
       const half = at === 0 ? this.#a : this.#b;
       half.matrix.scale = scaleOf(context.state);
       half.matrix.view = view;
-      half.title.textContent = displayText(lookTitle(view.title), 60);
+      half.title.textContent = displayText(view.title, 60);
       context.legend(view, scaleOf(context.state));
     }
     const table = context.state.shape === "table";

@@ -9,7 +9,7 @@ import { formatWeight, displayText, hasSpaceBefore } from "/page/token-text.js";
 import { mergeTokens, unitsOf } from "/page/units.js";
 import { errorMessage } from "../controls.js";
 import { blankView } from "../look-selection.js";
-import { renameSpecial } from "../look-names.js";
+import { renameSpecial } from "../special-tokens.js";
 import { TraceScreen } from "../trace-screen.js";
 
 /** @typedef {import("/page/weights.js").TraceDocument} TraceDocument */

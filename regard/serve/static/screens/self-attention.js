@@ -66,7 +66,7 @@ class SelfAttentionScreen extends TraceScreen {
     const { context } = this;
     this.output.replaceChildren(...outputOf(trace, new Set([this.input.text])));
     this.output.hidden = !this.output.childElementCount;
-    const name = this.tracePanel.view ? this.tracePanel.title.split(" · ")[0] : "";
+    const name = this.tracePanel.lookName;
     const sort = context.state.sort === "entropy" || context.state.sort === "distance" ? context.state.sort : "layer";
     this.#sort.select.value = sort;
     this.#sort.field.hidden = trace.looks.filter((look) => look.name === name).length < 3;

@@ -6,7 +6,7 @@ import { define, make } from "/page/elements.js";
 import { displayText } from "/page/token-text.js";
 import { AttentionChoices, describeChoice, PROVERBS } from "../attention-choices.js";
 import { fillSelect, errorMessage, loadingMessage, noText, NothingToDraw, selectField } from "../controls.js";
-import { lookName } from "../look-names.js";
+import { lookName } from "/page/look-names.js";
 import { selectLooks, indexFromState } from "../look-selection.js";
 import { stagesPicture } from "../export-pictures.js";
 import { sheetMenu } from "../export.js";

@@ -10,7 +10,7 @@ import { displayText } from "/page/token-text.js";
 import { formatNumber, seriesKey } from "../chart.js";
 import { factorOf, formatMetric, metricLabel, metricPoint } from "../metric-format.js";
 import { emptyMessage, fillSelect, errorMessage, noText, NothingToDraw, selectField } from "../controls.js";
-import { lookName } from "../look-names.js";
+import { lookName } from "/page/look-names.js";
 import { selectLooks, indexFromState, scaleOf, loadView } from "../look-selection.js";
 import { sideBySide, exportMenu, sheetMenu } from "../export.js";
 import { takesTarget } from "../screen-list.js";

@@ -6,7 +6,7 @@ import "/page/matrix.js";
 import "/page/text-shading.js";
 import { formatWeight, displayText, hasSpaceBefore } from "/page/token-text.js";
 import { alignmentLinks, wordChanges, pinsOf, pinsText } from "../word-pairs.js";
-import { renameSpecial } from "../look-names.js";
+import { renameSpecial } from "../special-tokens.js";
 import { beamTree, formatScore } from "../beam-tree.js";
 import { TraceScreen } from "../trace-screen.js";
 

@@ -23,33 +23,12 @@ const SIDES = {
   queries: "queries", experts: "experts", decision: "decision", steps: "steps", slots: "slots of the memory",
 };
 
-/** @type {WeakMap<import("/page/token-text.js").Token, import("/page/token-text.js").Token>} so that a token has the same twin every time */
-const twins = new WeakMap();
-
-/**
- * @param {import("/page/token-text.js").Token} token
- * @param {string} name what a special token is called
- * @returns {import("/page/token-text.js").Token} the same token under that name; others as they are
- */
-export function renameSpecial(token, name) {
-  if (!token.special || !/^<\w+>$/.test(token.text)) return token;
-  const twin = twins.get(token) ?? { ...token, text: name };
-  twins.set(token, twin);
-  return twin;
-}
-
 /** @param {string} name @returns {string} */
 export function lookName(name) { return LOOKS[name] ?? name; }
 
-/** @param {string} title of a view: the name of a look, layer, head @returns {string} */
-export function lookTitle(title) {
-  const [name, ...rest] = title.split(" · ");
-  return [lookName(name), ...rest].join(" · ");
-}
-
 /**
  * What rows and columns are, with the languages where they are known.
- * @param {string} querySide @param {string} keySide @param {string[] | null | undefined} languages from and to
+ * @param {string} querySide @param {string} keySide @param {string[] | null | undefined} languages codes of both
  * @returns {string}
  */
 export function sidesInWords(querySide, keySide, languages) {
