@@ -15,9 +15,9 @@ from regard.show.text_width import truncate
 from regard.trace import Trace, to_document
 
 MODULES = (
-    *("colours", "token-text", "look-names", "units", "weights", "colour-scale", "elements", "matrix", "links"),
-    *("text-shading", "head-grid", "legend", "table", "status-line", "svg-export", "row-detail"),
-    *("trace-summary", "viewer"),
+    *("colours", "token-text", "look-names", "units", "weights", "colour-scale", "elements"),
+    *("matrix", "links", "text-shading", "head-grid", "legend", "table", "status-line"),
+    *("svg-export", "row-detail", "trace-summary", "viewer"),
 )
 """In the order in which they need each other; the app imports the same files."""
 MAX_PAGE_BYTES = 10 * 10**6

@@ -412,7 +412,8 @@ def test_a_notebook_shows_the_viewer_in_its_sandbox(browser, tmp_path):
     tab.goto(file.as_uri())
     frame = tab.frame_locator("iframe")
     frame.locator("regard-viewer[data-ready]").wait_for()
-    assert frame.locator("regard-viewer h1").inner_text() == "Decoder attention to the source · layer 0 · head 0"
+    title = frame.locator("regard-viewer h1").inner_text()
+    assert title == "Decoder attention to the source · layer 0 · head 0"
     for width in (1100, 800, 480):
         tab.set_viewport_size({"width": width, "height": 700})
         tab.wait_for_timeout(250)
