@@ -52,7 +52,8 @@ def describe_minutes(seconds: float) -> str:
 
 def kept_rows(section: str) -> dict[str, list[str]]:
     """The rows of a table that was written before, by the name of the experiment."""
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if COMMAND.search(line)]
+    lines = [line for line in section.splitlines() if COMMAND.search(line)]
+    rows = [[cell.replace("\\|", "|") for cell in line.strip("| ").split(" | ")] for line in lines]
     return {COMMAND.findall(row[0])[-1]: row for row in rows}
 
 

@@ -20,7 +20,7 @@ def test_a_row_per_result(tmp_path):
     }
     (tmp_path / "sinks").mkdir()
     (tmp_path / "sinks/result.json").write_text(json.dumps(result), "utf-8")
-    earlier = "| a claim<br>`regard experiment heads` | old | **held** | 2.0 |"
+    earlier = "| a claim<br>`regard experiment heads` | \\|old\\| | **held** | 2.0 |"
     before = script["kept_rows"](earlier)
     table = script["results_table"](script["read_results"](tmp_path), before)
     kept, row = table.splitlines()[2:]
