@@ -123,6 +123,10 @@ def _make_systems(
     grid = make_grid(spec, fixed, vary, budget)
     if equal is not None:
         grid = replace(grid, systems=make_equal(spec, grid.systems, folder))
+        for system in grid.systems:
+            sizes = [name for name in ("width", "feed_forward") if system.options.get(name)]
+            chosen = ", ".join(f"--{n.replace('_', '-')} {system.options[n]}" for n in sizes)
+            log(f"equal parameters: {system.label}: {chosen}")
     for cell in make_cells(grid.systems, folder.read(folder.plan)["seeds"]):
         job = {"task": spec.name, "label": cell.label, "test": held_out, "device": device}
         options = {**cell.system.options, "seed": cell.seed}

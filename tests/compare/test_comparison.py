@@ -16,6 +16,7 @@ import pytest
 
 import regard
 from regard.cli import main
+from regard.compare.cell_budget import parse_budget
 from regard.compare.cell_worker import (
     RESAMPLES,
     accuracy_of_one_answer,
@@ -25,9 +26,12 @@ from regard.compare.cell_worker import (
 )
 from regard.compare.comparison_folder import ComparisonFolder, failure
 from regard.compare.comparison_result import make_result
-from regard.compare.equal_parameters import Sizes, equal_widths
+from regard.compare.equal_parameters import Size, Sizes, equal_sizes, make_equal
+from regard.compare.grid import make_grid
+from regard.compare.prepared_systems import count_parameters
 from regard.errors import RegardError
 from regard.metrics import accuracy, metric_value
+from regard.tasks.registry import TASKS
 
 OPTIONS = {"width": 8, "batch_tokens": 200, "budget": "steps=3", "seeds": 2}
 
@@ -152,12 +156,40 @@ def test_equal_parameters(tmp_path, data):
 
 
 def test_widths_that_cannot_be_equal():
+    def widths(*sizes):
+        found = equal_sizes(sizes, 20 + (even in sizes))
+        return found and [size.options["width"] for size in found]
+
     every = Sizes(range(10, 40), lambda width: True, lambda width: width * width)
     large = Sizes(range(10, 20), lambda width: True, lambda width: 10**6 * width)
-    assert equal_widths([every, large], 20) is None
     even = Sizes(range(10, 40), lambda width: width % 2 == 0, lambda width: width * width)
-    assert equal_widths([every, even], 21) == [20, 20]
-    assert equal_widths([even, every], 21) == [20, 20]
+    assert widths(every, large) is None
+    assert widths(every, even) == [20, 20]
+    assert widths(even, every) == [20, 20]
+
+
+def test_feed_forward_networks_make_up_for_widths_that_heads_allow():
+    every = Sizes(range(10, 40), lambda width: True, lambda width: width * width)
+    options = {"width": 32, "feed_forward": 9}
+    tens = Sizes(range(10, 40), lambda w: w % 32 == 0, lambda width: width * width)
+    assert equal_sizes([every, tens], 21) is not None  # far away, at width 32
+    adjusted = Sizes(tens.widths, tens.fits, tens.count, lambda w, wanted: Size(wanted, options))
+    assert equal_sizes([every, adjusted], 21) == [Size(441, {"width": 21}), Size(441, options)]
+
+
+def test_recurrent_networks_and_transformers_of_equal_size(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"a {n} b\tc {n} d\n" for n in range(60)), "utf-8")
+    vary = {"attention": ["none", "dot"], "model": ["recurrent", "transformer"]}
+    made = make_grid(TASKS["translation"], {"data": [str(path)]}, vary, parse_budget("steps=1"))
+    folder = ComparisonFolder(tmp_path / "c")
+    systems = make_equal(TASKS["translation"], made.systems, folder)
+    assert len(systems) == 3
+    counts = [count_parameters(TASKS["translation"], one.options, folder) for one in systems]
+    assert max(counts) <= 1.01 * min(counts)
+    by_model = {one.varied["model"]: one.options for one in systems}
+    assert "feed_forward" not in by_model["recurrent"]
+    assert by_model["transformer"]["feed_forward"] > 0
 
 
 def records(values, spread=0.01, higher=True):
