@@ -41,6 +41,29 @@ def check_regular(path: Path, limit: int | None = None) -> int:
     return status.st_size
 
 
+def is_plain(path: Path) -> bool:
+    """Whether a path is a regular file, a folder or missing: no link, pipe or device."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return True
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+def is_file_below(name: str) -> bool:
+    """Whether a name from a record is a path below its folder, written in the only usual way.
+
+    Another spelling (`./a`, `b//a`) could name the same file many times.
+    """
+    path = Path(name)
+    return (
+        bool(path.parts)
+        and not path.is_absolute()
+        and ".." not in path.parts
+        and (path.as_posix() == name)
+    )
+
+
 def open_regular(path: Path) -> BufferedReader:
     """Open a regular file; what is opened is checked, so that nothing can take its place before."""
     return _regular_stream(os.open(path, os.O_RDONLY | os.O_NONBLOCK), path)  # a pipe would block

@@ -226,8 +226,8 @@ def _cache(chosen: argparse.Namespace) -> int:
         raise RegardError("there is no home folder: name a cache with --folder")
     cache, gibibyte = DataCache(folder), 2**30
     if chosen.limit is not None:
-        if not chosen.limit >= 0:
-            raise RegardError(f"--limit {chosen.limit:g}: expected 0 or more")
+        if not 0 <= chosen.limit < 2**33:
+            raise RegardError(f"--limit {chosen.limit:g}: expected 0 or more, in GiB")
         cache.set_limit(int(chosen.limit * gibibyte))
     if chosen.clear:
         print(f"removed {cache.clear() / gibibyte:.2f} GiB from {folder}")

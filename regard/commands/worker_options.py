@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.commands.line_io import report_truncated
-from regard.errors import OptionError
+from regard.errors import OptionError, printable
 from regard.options import positive, whole_number
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def process_many_files(
     if not summary["failed"]:
         return code
     for message in summary["errors"][:SHOWN_ERRORS]:
-        print(message, file=sys.stderr)
+        print(printable(message), file=sys.stderr)
     failed = (
         "1 line has an error"
         if summary["failed"] == 1

@@ -23,6 +23,23 @@ class DataReport:
     notes: tuple[str, ...] = ()
     """Warnings and remarks, one line each."""
 
+    @classmethod
+    def from_record(cls, record: Any) -> "DataReport":
+        """What `as_dict` returned, from a JSON file; ValueError for anything else."""
+        texts, counts = ("columns", "notes"), ("labels", "sizes", "vocabularies")
+        if not isinstance(record, dict) or {*record} != {"read", *texts, *counts}:
+            raise ValueError("it is not a report on data")
+        fit = (
+            isinstance(record["read"], str)
+            and all(isinstance(record[name], list) for name in texts)
+            and all(isinstance(text, str) for name in texts for text in record[name])
+            and all(isinstance(record[name], dict) for name in counts)
+            and all(type(count) is int for name in counts for count in record[name].values())
+        )
+        if not fit:
+            raise ValueError("it is not a report on data")
+        return cls(**record | {name: tuple(record[name]) for name in texts})
+
     def label_summary(self, most: int = 8) -> str:
         """The number of labels, and the most frequent ones with their counts.
 

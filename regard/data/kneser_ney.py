@@ -16,6 +16,8 @@ from regard.verified_files import check_regular
 
 MOST_NGRAMS = 1 << 24
 """Maximum number of n-grams: they take 16 bytes each."""
+MAX_FILE = 24 * MOST_NGRAMS
+"""With the rows of single words."""
 MOST_WORDS = 1 << 25
 """Maximum number of words that are counted."""
 USUAL_DISCOUNTS = (0.5, 1.0, 1.5)
@@ -104,7 +106,7 @@ class KneserNey:
     def load(cls, path: Path, vocabulary: int, longest: int) -> "KneserNey":
         """Read what `save` wrote, and check it."""
         try:
-            check_regular(path)
+            check_regular(path, MAX_FILE)
             kept = safetensors.numpy.load_file(path)
             keys, shares, backoffs, words = (
                 kept[name] for name in ("keys", "shares", "backoffs", "words")
@@ -125,7 +127,7 @@ class KneserNey:
                 f"+ m] and words [{vocabulary}]"
             )
         contexts = keys // vocabulary
-        ordered = (np.diff(keys) > 0).all() and (keys >= 0).all()
+        ordered = (keys[1:] > keys[:-1]).all() and (keys >= 0).all()
         earlier = (contexts < vocabulary + np.arange(len(keys))).all()
         within = all(((a >= 0) & (a <= 1.0001)).all() for a in (shares, backoffs, words))
         if not (ordered and earlier and within):

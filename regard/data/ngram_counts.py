@@ -18,6 +18,9 @@ CHUNK = 10_000
 """Texts that are counted at once."""
 MOST_NUMBERS = 1 << 24
 """Maximum size of the table of counts: of more n-grams, the most frequent ones are kept."""
+MOST_TIMES = 2.0**53
+"""More often than any n-gram occurs; sums of larger numbers could be infinite."""
+MAX_FILE = 16 * MOST_NUMBERS
 Counted = Iterable[tuple[np.ndarray, np.ndarray]]
 """Texts as words, and the numbers of their labels."""
 
@@ -70,7 +73,7 @@ class NGramCounts:
     def load(cls, path: Path, longest: int, labels: int) -> "NGramCounts":
         """Read what `save` wrote."""
         try:
-            check_regular(path)
+            check_regular(path, MAX_FILE)
             kept = safetensors.numpy.load_file(path)
             keys, counts = kept["keys"], kept["counts"]
         except (OSError, KeyError, ValueError, TypeError, safetensors.SafetensorError) as error:
@@ -81,7 +84,8 @@ class NGramCounts:
                 f"{path}: expected int64 keys [n] and float32 counts [n, {labels + 1}]"
             )
         others = counts[:, -1:]
-        if (np.diff(keys) <= 0).any() or not ((counts >= 0) & (counts <= others)).all():
+        within = (counts >= 0) & (counts <= others) & (others <= MOST_TIMES)
+        if (keys[1:] <= keys[:-1]).any() or (keys < 0).any() or not within.all():
             raise RegardError(f"{path}: expected ascending keys and counts that fit together")
         return cls(keys, counts, longest)
 

@@ -27,12 +27,16 @@ ALIGNMENT = 64
 with as it is, and processors read whole lines of their cache."""
 
 
-def is_finite(tensor: Tensor) -> bool:
-    """Whether all numbers of a tensor are finite; it takes no memory."""
+LARGEST_WEIGHT = 1e6
+"""Far beyond what training arrives at; products of larger weights are soon infinite."""
+
+
+def has_usable_numbers(tensor: Tensor) -> bool:
+    """Whether all numbers of a tensor are finite and not enormous; it takes no memory."""
     if not tensor.is_floating_point() or not tensor.numel():
         return True
     low, high = tensor.aminmax()
-    return bool(torch.isfinite(low) & torch.isfinite(high))
+    return bool((low >= -LARGEST_WEIGHT) & (high <= LARGEST_WEIGHT))
 
 
 def save_tensors(

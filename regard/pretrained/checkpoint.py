@@ -18,7 +18,7 @@ from torch import Tensor
 
 from regard.atomic_files import write_text
 from regard.errors import RegardError, nearest_name
-from regard.pretrained.checkpoint_config import CheckpointConfig
+from regard.pretrained.checkpoint_config import MAX_ROWS, CheckpointConfig
 from regard.verified_files import (
     MAX_CONFIG,
     MEBIBYTE,
@@ -170,8 +170,13 @@ def open_originals(folder: Path) -> Checkpoint:
             f"{error.filename}: is missing: restore it from a copy of the run, or import or train "
             "it again"
         ) from None
-    known = {str(name): tuple(int(size) for size in shape) for name, shape in shapes.items()}
-    return Checkpoint(folder, CheckpointConfig(folder / CONFIG, values), {}, known)
+    if not isinstance(values, dict) or not isinstance(values.get("model_type"), str):
+        raise RegardError(f"{folder / CONFIG}: not the config of a pretrained model")
+    if not isinstance(shapes, dict) or not all(map(_is_shape, shapes.values())):
+        raise RegardError(f"{folder / SHAPES}: expected the shapes of weights by their names")
+    config = CheckpointConfig(folder / CONFIG, values)
+    _check_family(config)
+    return Checkpoint(folder, config, {}, {name: tuple(shapes[name]) for name in shapes})
 
 
 def _check_family(config: CheckpointConfig) -> None:
@@ -264,6 +269,12 @@ def _open_pickled(folder: Path, config: CheckpointConfig) -> Checkpoint:
         raise RegardError(f"{path}: {problem}: convert it to {WEIGHTS}")
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     return Checkpoint(folder, config, dict.fromkeys(tensors, path), shapes, tensors)
+
+
+def _is_shape(shape: object) -> bool:
+    return isinstance(shape, list) and all(
+        type(size) is int and 0 <= size <= MAX_ROWS for size in shape
+    )
 
 
 def _is_file_name(name: str) -> bool:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from regard.data.tensor_writing import is_finite
+from regard.data.tensor_writing import LARGEST_WEIGHT, has_usable_numbers
 from regard.errors import OptionError, RegardError
 from regard.pretrained.checkpoint import Checkpoint
 from regard.pretrained.families import FAMILIES, Family, Source, Sources
@@ -94,7 +94,7 @@ def read_weights(
     located = locate_sources(checkpoint, network, sources, new_head=new_head)
     shapes = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     for name, (source, names) in located.items():
-        _compare(checkpoint, source, names, shapes[name])
+        compare_shapes(checkpoint, source, names, shapes[name])
     missing = {n for n, s in sources.items() if s.zero_if_missing and n in shapes} - {*located}
     return {
         **{name: torch.zeros(shapes[name]) for name in missing},
@@ -152,9 +152,10 @@ def _locate(checkpoint: Checkpoint, name: str) -> str | None:
     return next((n for n in (name, short) if n in checkpoint.shapes), None)
 
 
-def _compare(
+def compare_shapes(
     checkpoint: Checkpoint, source: Source, names: tuple[str, ...], expected: tuple[int, ...]
 ) -> None:
+    """Raise an error unless tensors of a checkpoint become a weight of the expected shape."""
     shapes = {n: checkpoint.shapes[n] for n in names}
     described = ", ".join(f"{n} {list(shape)}" for n, shape in shapes.items())
     vocabulary = checkpoint.config.size("vocab_size")
@@ -180,8 +181,11 @@ def _read(checkpoint: Checkpoint, source: Source, names: tuple[str, ...], rows: 
         known = rows.clamp(min=0)
         tensor = tensor[known]
         tensor[rows < 0] = 0.0
-    if not is_finite(tensor):
-        raise RegardError(f"{checkpoint.folder}: the weights {names[0]} are not finite numbers")
+    if not has_usable_numbers(tensor):
+        raise RegardError(
+            f"{checkpoint.folder}: the weights {names[0]} are not finite numbers up to "
+            f"{LARGEST_WEIGHT:,.0f}"
+        )
     if tensor.untyped_storage().nbytes() > tensor.nbytes:  # a part of another tensor
         return tensor.clone(memory_format=torch.contiguous_format)
     return tensor.contiguous()

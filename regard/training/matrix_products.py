@@ -25,6 +25,7 @@ import torch
 from regard.atomic_files import write_text
 from regard.errors import RegardError
 from regard.training.stored_runs.data_cache import default_cache
+from regard.verified_files import MEBIBYTE, read_json
 
 Library = Literal["mkl", "onednn"]
 ENOUGH = 1.2
@@ -133,8 +134,8 @@ def _machine() -> str:
 def _read(path: Path) -> dict[str, Library]:
     """Earlier results; none if the file cannot be read."""
     try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+        content = read_json(path, MEBIBYTE)
+    except (OSError, RegardError):
         return {}
     if not isinstance(content, dict):
         return {}

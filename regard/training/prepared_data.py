@@ -6,19 +6,29 @@ The record is written after all of them, in one atomic write: where it exists, t
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from regard.atomic_files import is_partial_file, write_text
 from regard.errors import RegardError
 from regard.training.run_folder import CONFIG, RunFolder
 from regard.training.run_identity import run_identity
-from regard.verified_files import MAX_JSON, MEBIBYTE, file_digest, json_digest, read_json
+from regard.verified_files import (
+    MAX_JSON,
+    MEBIBYTE,
+    file_digest,
+    is_file_below,
+    json_digest,
+    read_json,
+)
 
 TRAINING_ONLY = (".arrow", "initial.safetensors")
 """How the names of corpora, and of the weights that training starts from, end: only training reads
 them."""
 MAX_RECORD = 4 * MEBIBYTE
+MAX_TABLE = 8 * 2**30
+"""Limit of word vectors and tables of n-grams, all of which are hashed when a run is loaded."""
+MOST_FILES = 1000
+"""Files of prepared data, of which a run has about ten."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,8 @@ def read_prepared(folder: RunFolder) -> Prepared:
     digests = record.get("digests") if isinstance(record, dict) else None
     if not isinstance(digests, dict) or not all(isinstance(d, str) for d in digests.values()):
         raise RegardError(f"{path}: is damaged: expected the digests of prepared files")
+    if len(digests) > MOST_FILES:
+        raise RegardError(f"{path}: names {len(digests):,} files: expected at most {MOST_FILES}")
     files = record.get("files")
     return Prepared(files if isinstance(files, str) else None, digests)
 
@@ -70,11 +82,12 @@ def verify_prepared(folder: RunFolder, prepared: Prepared, *, corpora: bool) -> 
     """Compare the prepared files with their digests; the corpora only if training reads them."""
     for name, expected in prepared.digests.items():
         path = folder.data / name
-        if not _is_inside(name):
+        if not is_file_below(name):
             raise RegardError(f"{folder.prepared}: {name!r} is not a file of the run")
         if name.endswith(TRAINING_ONLY) and not corpora:
             continue
-        if file_digest(path, MAX_JSON if path.suffix == ".json" else None) != expected:
+        limit = None if corpora else MAX_JSON if path.suffix == ".json" else MAX_TABLE
+        if file_digest(path, limit) != expected:
             raise RegardError(
                 f"{path}: is damaged (its SHA-256 digest is not the one in "
                 f"{folder.prepared.name}): restore it from a copy, or remove {folder.prepared} and "
@@ -87,8 +100,3 @@ def identify_run(folder: RunFolder) -> dict[str, Any]:
     config = folder.config() if (folder.path / CONFIG).exists() else {}
     data = read_prepared(folder).digest if folder.prepared.exists() else None
     return run_identity(config, data)
-
-
-def _is_inside(name: str) -> bool:
-    parts = Path(name).parts
-    return bool(parts) and not Path(name).is_absolute() and ".." not in parts

@@ -148,8 +148,8 @@ def _prepare_or_restore(
         if restored is not None:
             log(f"prepared data reused from {cache.folder}")
             return restored
-    except OSError as error:
-        log(f"{cache.folder}: cannot be used ({error.strerror or error})")
+    except (OSError, RegardError) as error:
+        log(f"the prepared data of other runs cannot be used: {error}")
     report = spec.prepare(data, folder.data, seed)
     if load_size(folder.data) is None and before == _fingerprint(data):
         try:

@@ -16,7 +16,7 @@ from regard.atomic_files import is_partial_file, make_folder, write_text
 from regard.errors import RegardError, nearest_name
 from regard.examples import PREFIX, example_path, is_example
 from regard.training.run_identity import changed_options, unknown_options
-from regard.verified_files import MAX_CONFIG, read_json
+from regard.verified_files import MAX_CONFIG, is_plain, read_json
 
 CONFIG, LOCK = "config.json", "lock"
 FORMAT = 4
@@ -280,7 +280,7 @@ class RunFolder:
                 f"with `regard pack {PREFIX}{self.path.name} --to FOLDER`"
             )
         try:
-            wrong = [path for path in paths or self.path.iterdir() if not _is_plain(path)]
+            wrong = [path for path in paths or self.path.iterdir() if not is_plain(path)]
         except OSError as error:
             raise RegardError(f"{self.path}: cannot be read ({error.strerror})") from error
         if wrong:
@@ -331,15 +331,6 @@ def _is_written_before_config(path: Path) -> bool:
         status = path.lstat()
         return stat.S_ISREG(status.st_mode) and status.st_size == 0
     return path.name.startswith(CONFIG) and is_partial_file(path)
-
-
-def _is_plain(path: Path) -> bool:
-    """Whether a path is a regular file, a folder or missing."""
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        return True
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def _open_lock(path: Path) -> tuple[IO[bytes], bool]:

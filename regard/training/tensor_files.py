@@ -24,7 +24,12 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from regard.atomic_files import write_whole
-from regard.data.tensor_writing import TYPE_NAMES, is_finite, save_tensors
+from regard.data.tensor_writing import (
+    LARGEST_WEIGHT,
+    TYPE_NAMES,
+    has_usable_numbers,
+    save_tensors,
+)
 from regard.errors import RegardError
 from regard.verified_files import MEBIBYTE, check_regular, open_regular, parse_json
 
@@ -138,15 +143,15 @@ def load_weights(
         model: the network.
         weights: by name, as in its state dict.
         path: the file that they are from.
-        finite: refuse weights that are NaN or infinite.
+        finite: refuse weights that are NaN, infinite or enormous.
         assign: make these tensors the model's weights, instead of copying their values.
     """
     _compare(_shapes(model.state_dict()), _shapes(weights), path)
     for name, tensor in weights.items():
-        if finite and not is_finite(tensor):
+        if finite and not has_usable_numbers(tensor):
             raise RegardError(
-                f"{path}: the weights {name} are not finite numbers: training has diverged, or the "
-                f"file was changed: {RESTORE}"
+                f"{path}: the weights {name} are not finite numbers up to {LARGEST_WEIGHT:,.0f}: "
+                f"training has diverged, or the file was changed: {RESTORE}"
             )
     model.load_state_dict(_share(model, weights) if assign else dict(weights), assign=assign)
 

@@ -15,8 +15,10 @@ from safetensors.torch import load_file, save_file
 
 import regard
 from regard.data.tokenizers.tokenizer_parts import check_steps
+from regard.inference.export.transformers_folder import export_to_huggingface
 from regard.inference.import_run import import_run
 from regard.pretrained import checkpoint
+from tests.attack.attacked_runs import seal
 from tests.attack.contained import contained
 from tests.attack.tally import count
 from tests.pretrained.checkpoints import write_checkpoint
@@ -245,6 +247,53 @@ def test_a_crafted_folder_is_an_error_of_one_line(family, name, folders, tmp_pat
     assert outcome.kind == "error", outcome
     assert message in outcome.value
     assert not (tmp_path / "run").exists()
+
+
+@pytest.fixture(scope="module")
+def imported(folders, tmp_path_factory) -> dict[str, Path]:
+    made = {f: tmp_path_factory.mktemp("imported") / f for f in ("bert", "gpt2")}
+    for family, path in made.items():
+        import_run(folders[family], path)
+    return made
+
+
+def shapes(change: Callable[[list[int]], object]) -> Craft:
+    return edit("shapes.json", lambda s: s.update({name: change(s[name]) for name in s}))
+
+
+ORIGINALS: dict[str, Craft] = {
+    **{
+        f"{text[:9]} in {name}": content(name, text)
+        for name in ("shapes.json", "config.json")
+        for text in ("[]", "3", "null", '"x"', '{"a": {"b": 1}}', '{"a": [1e999]}', DEEP)
+    },
+    "negative shapes": shapes(lambda shape: [-1]),
+    "shapes of 10^30": shapes(lambda shape: [10**30] * 9),
+    "shapes of 10^7": shapes(lambda shape: [10**7] * len(shape)),
+    "shapes of texts": shapes(lambda shape: "12"),
+    "no shapes": shapes(lambda shape: None),
+    "a vocabulary of 10^7": config(vocab_size=10**7),
+    "another architecture": config(model_type="x" * 10**6),
+    "other tokens": content("tokenizer_config.json", "{}"),
+    "a pipe": instead("shapes.json", os.mkfifo),
+}
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_crafted_originals_are_not_exported(family, name, imported, tmp_path):
+    """What an imported run keeps of its model decides how large the exported one is."""
+    run, out = tmp_path / "run", tmp_path / "out"
+    shutil.copytree(imported[family], run)
+    ORIGINALS[name](run / "data/original")
+    if name != "a pipe":
+        seal(run)
+    outcome = contained(lambda: export_to_huggingface(regard.load(run), out))
+    count("crafted originals", outcome.kind, outcome.cpu_seconds, outcome.megabytes)
+    assert outcome.harmless(), outcome
+    if (family, name) != ("gpt2", "other tokens"):
+        assert outcome.kind == "error", outcome
+        assert not out.exists()
 
 
 def twice(kind: str, **settings: Any) -> dict[str, Any]:

@@ -180,6 +180,7 @@ SEALED = {
     "weights of float16": first(lambda t: t.to(torch.float16)),
     "weights of NaN": first(lambda t: t.fill_(torch.nan)),
     "one weight of infinity": first(lambda t: t.masked_fill(t == t.max(), torch.inf)),
+    "one enormous weight": first(lambda t: t.masked_fill(t == t.max(), 1e7)),
     "transposed weights": first(lambda t: t.unsqueeze(0)),
     "a missing weight": weights(lambda t: {name: t[name] for name in sorted(t)[1:]}),
     "one weight too many": weights(lambda t: t | {"more": torch.zeros(3)}),
@@ -197,6 +198,13 @@ BROKEN = {
     "digests that are a list": replaced("data/prepared.json", '{"digests": [1]}'),
     "digests of files elsewhere": replaced(
         "data/prepared.json", '{"digests": {"../../../../../../../etc/passwd": "x"}}'
+    ),
+    "the same file many times": change_json(
+        "data/prepared.json",
+        lambda r: r["digests"].update({f"{'./' * n}labels.json": "x" for n in range(1, 900)}),
+    ),
+    "10^5 files": change_json(
+        "data/prepared.json", lambda r: r["digests"].update({f"f{n}": "x" for n in range(10**5)})
     ),
     "a header of 2^63 bytes": header(b"{}", 2**63),
     "an empty header": header(b""),

@@ -37,6 +37,7 @@ from regard.tasks.task import Evaluation
 from regard.trace import from_arrays
 from regard.training import RunFolder
 from regard.training.state import write_tensors
+from tests.attack.one_worker import one_worker_here
 from tests.training.tiny import OPTIONS
 
 OLD = b"years of work"
@@ -486,12 +487,10 @@ OTHER_WRITERS = {
     "data/ngram_counts.py": "into the data folder of a run that is being prepared",
     "data/split.py": "inside write_folder",
     "experiments/two_processes.py": "a temporary folder of its own",
-    "inference/bulk/output_folder.py": "the lock of an output folder",
     "inference/export/ctranslate2.py": "inside write_folder",
     "inference/export/transformers_folder.py": "inside write_folder",
     "pretrained/checkpoint.py": "into the data folder of a run that is being prepared",
     "sklearn.py": "a temporary folder of its own",
-    "training/stored_runs/data_cache.py": "the lock of the cache",
     "training/stored_runs/run_packing.py": "inside write_folder",
 }
 
@@ -519,19 +518,37 @@ def comparison(path: Path, source: Source) -> None:
         folder.begin({"task": "tag"})
 
 
-def import_model(path: Path, source: Source) -> None:
+def pretrained_model(source: Source) -> Path:
     from tests.pretrained.checkpoints import write_checkpoint
 
     model = source.lines.parent / "bert"
     if not model.exists():
         write_checkpoint(model, "bert")
-    run_command("import", model, "--out", path)
+    return model
+
+
+def import_model(path: Path, source: Source) -> None:
+    run_command("import", pretrained_model(source), "--out", path)
+
+
+def export_to_huggingface(path: Path, source: Source) -> None:
+    run = source.lines.parent / "imported"
+    if not run.exists():
+        import_model(run, source)
+    run_command("export", run, "--to", "huggingface", "--out", path)
+
+
+def predict_many(path: Path, source: Source) -> None:
+    with one_worker_here():
+        run_command("predict", source.run, "--input", source.lines, "--jobs", 1, "--output", path)
 
 
 FOLDER_WRITERS: dict[str, Callable[[Path, Source], object]] = {
     "experiment": tiny_experiment,
     "compare": comparison,
     "import": import_model,
+    "export --to huggingface": export_to_huggingface,
+    "predict --jobs": predict_many,
     "train align": lambda path, source: run_command(
         "train", "align", "--epochs", "1", "--out", path,
         "--data", *(source.aligner.parent / name for name in ("p.en", "p.fr")),

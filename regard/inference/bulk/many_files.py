@@ -13,7 +13,7 @@ from regard.inference.bulk.line_work import LineWork
 from regard.inference.bulk.local_workers import process_locally
 from regard.inference.bulk.output_folder import OutputFolder
 from regard.inference.bulk.output_formats import ERROR, OUTPUT_FORMATS
-from regard.inference.bulk.part_files import Summary, add_summary
+from regard.inference.bulk.part_files import Summary, add_summary, is_whole_part
 from regard.inference.bulk.read_shard import json_record, parquet_columns
 from regard.inference.bulk.shards import (
     SHARD_LINES,
@@ -119,7 +119,7 @@ def _process(
     missing = dict.fromkeys(files, 0)
     done = 0
     for shard in (shard for file in files for shard in shards[file]):
-        if folder.part_path(shard).exists():
+        if is_whole_part(folder.part_path(shard)):
             done += shard.count
         else:
             waiting.append(shard)

@@ -17,12 +17,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from regard.atomic_files import is_partial_file, write_output, write_text
+from regard.atomic_files import (
+    is_partial_file,
+    make_folder,
+    open_to_append,
+    write_text,
+    write_whole,
+)
 from regard.errors import RegardError
 from regard.inference.bulk.output_formats import OUTPUT_FORMATS
-from regard.inference.bulk.part_files import Summary, add_summary, open_part
+from regard.inference.bulk.part_files import Summary, add_summary, is_summary, open_part
 from regard.inference.bulk.shards import InputFile, Shard
-from regard.verified_files import MEBIBYTE, read_json
+from regard.verified_files import MEBIBYTE, file_digest, is_plain, read_json
 
 STATE = ".regard"
 FORMAT = 1
@@ -39,8 +45,9 @@ class OutputFolder:
     def begin(self, job: dict[str, Any], files: Sequence[InputFile]) -> Iterator[None]:
         """Lock the folder for a job; one that holds anything else is an error."""
         self._refuse_foreign(files)
-        self._state.mkdir(parents=True, exist_ok=True)
-        with open(self._state / "lock", "a") as lock:
+        self._refuse_links()
+        make_folder(self._state)
+        with open_to_append(self._state / "lock") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -55,11 +62,11 @@ class OutputFolder:
         """The record of a file whose output is complete; None if it has to be made."""
         try:
             record = read_json(self._record(file), 16 * MEBIBYTE)
-            size = (self.path / file.output).stat().st_size
-        except (FileNotFoundError, NotADirectoryError):
+            summary = record.pop("summary")
+            same = record == self._state_of(file) and is_summary(summary)
+        except (OSError, RegardError, AttributeError, KeyError, TypeError):
             return None
-        same = record.get("fingerprint") == file.fingerprint and record.get("bytes") == size
-        return record["summary"] if same else None
+        return summary if same else None
 
     def part_path(self, shard: Shard) -> Path:
         """Where the result of a shard is."""
@@ -72,9 +79,8 @@ class OutputFolder:
         for path in paths:
             with open_part(path) as (part, _):
                 add_summary(summary, part)
-        write_output(self.path / file.output, lambda output: self._format.join(paths, output))
-        size = (self.path / file.output).stat().st_size
-        record = {"fingerprint": file.fingerprint, "bytes": size, "summary": summary}
+        write_whole(self.path / file.output, lambda output: self._format.join(paths, output))
+        record = {**self._state_of(file), "summary": summary}
         self._record(file).parent.mkdir(exist_ok=True)
         write_text(self._record(file), json.dumps(record))
         shutil.rmtree(self._state / "parts" / file.output, ignore_errors=True)
@@ -93,6 +99,13 @@ class OutputFolder:
     def _record(self, file: InputFile) -> Path:
         return self._state / "files" / f"{file.output}.json"
 
+    def _state_of(self, file: InputFile) -> dict[str, str]:
+        """What changes with an input file, and with its output."""
+        return {
+            "fingerprint": file.fingerprint,
+            "digest": file_digest(self.path / file.output),
+        }
+
     def _check_job(self, job: dict[str, Any]) -> None:
         path = self._state / "job.json"
         try:
@@ -100,6 +113,8 @@ class OutputFolder:
         except FileNotFoundError:
             write_text(path, json.dumps(job, indent=1))
             return
+        if not isinstance(known, dict):
+            raise RegardError(f"{path}: is damaged: choose another folder")
         changed = [name for name in {**known, **job} if known.get(name) != job.get(name)]
         if changed:
             name = sorted(changed)[0]
@@ -108,6 +123,20 @@ class OutputFolder:
                 f"{_shorten(known.get(name))}, now {_shorten(job.get(name))}): choose another "
                 "folder"
             )
+
+    def _refuse_links(self) -> None:
+        """Somebody else may have made this folder: a link may lead to any file."""
+        inside = (
+            Path(parent, name)
+            for parent, folders, files in os.walk(self._state)
+            for name in folders + files
+        )
+        for path in (self._state, *inside):
+            if not is_plain(path):
+                raise RegardError(
+                    f"{path}: is a link, a pipe or a device, and nothing is written to these in "
+                    "a folder of outputs: choose another folder"
+                )
 
     def _refuse_foreign(self, files: Sequence[InputFile]) -> None:
         if self.path.exists() and not self.path.is_dir():

@@ -15,7 +15,7 @@ from typing import Any
 from regard.errors import RegardError
 from regard.inference.bulk.line_work import LineResult, LineWork
 from regard.inference.bulk.output_formats import ERROR, OUTPUT_FORMATS
-from regard.inference.bulk.part_files import MOST_ERRORS, Summary, write_part
+from regard.inference.bulk.part_files import MOST_ERRORS, Summary, is_whole_part, write_part
 from regard.inference.bulk.read_shard import InputRow, read_rows
 from regard.inference.bulk.shards import Shard
 
@@ -37,7 +37,7 @@ class ShardWorker:
         """Process a shard, unless its part is there; its number, lines and processor seconds."""
         began = time.process_time()
         shard, path = Shard.from_record(job["shard"]), Path(job["part"])
-        if not path.exists():
+        if not is_whole_part(path):
             rows = read_rows(shard, self._work.texts)
             results = self._process([(row.number, row.texts) for row in rows])
             final = [

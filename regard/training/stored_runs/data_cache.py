@@ -1,6 +1,6 @@
 """Prepared data that several runs share: the same corpus is tokenized once.
 
-    CACHE/data/KEY/entry.json   digests of the files, what was read, the size
+    CACHE/data/KEY/entry.json   digests of the files and its own, what was read, the size
     CACHE/data/KEY/…            tokenizers, labels and corpora, as in the data/ folder of a run
 
 The key is a digest of everything that decides the result: the content of the files, the data
@@ -25,18 +25,26 @@ from typing import Any
 import pyarrow  # type: ignore[import-untyped]
 import tokenizers
 
-from regard.atomic_files import is_partial_file, write_text
+from regard.atomic_files import is_partial_file, open_to_append, write_text
 from regard.data import DataReport, resolve
 from regard.errors import RegardError
 from regard.tasks.registry import TaskSpec
 from regard.training.run_identity import FILE_OPTIONS
-from regard.verified_files import MEBIBYTE, file_digest, json_digest, read_json
+from regard.verified_files import (
+    MEBIBYTE,
+    check_regular,
+    file_digest,
+    is_file_below,
+    is_plain,
+    json_digest,
+    read_json,
+)
 
 DEFAULT_LIMIT = 10 * 2**30
 """Bytes that all entries may have together, unless another limit was set."""
 LEAST = MEBIBYTE
 """Bytes of the data files below which preparing them again is quicker than keeping the result."""
-FORMAT = 1
+FORMAT = 2
 ENTRY = "entry.json"
 
 
@@ -111,21 +119,27 @@ class DataCache:
         A damaged entry is removed.
         """
         path = self._data / key
+        _require_folder(path)
         if not (path / ENTRY).exists():
             return None
         with self._locked(fcntl.LOCK_SH):
             try:
-                record = read_json(path / ENTRY, MEBIBYTE)
+                record = _read_entry(path)
+                report = DataReport.from_record(record["report"])
                 for name, digest in record["digests"].items():
+                    if not is_file_below(name):
+                        raise RegardError(f"{path / ENTRY}: {name!r} is not one of its files")
                     (to / name).parent.mkdir(parents=True, exist_ok=True)
                     _link(path / name, to / name)
                     if file_digest(to / name) != digest:
                         raise RegardError(f"{path / name}: is damaged")
-                report = DataReport(**_with_tuples(record["report"]))
                 os.utime(path / ENTRY)
                 return report
             except FileNotFoundError:  # removed meanwhile
                 damaged = False
+            except OSError:
+                _empty(to)
+                raise
             except (RegardError, KeyError, TypeError, ValueError, AttributeError):
                 damaged = True
         _empty(to)
@@ -143,6 +157,7 @@ class DataCache:
         size = sum(path.stat().st_size for path in files)
         if size > self.limit():
             return
+        _require_folder(self._data)
         self._data.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=self._data))
         try:
@@ -153,6 +168,7 @@ class DataCache:
                 _link(path, part / name)
                 digests[name] = file_digest(part / name)
             record = {"about": about, "size": size, "digests": digests, "report": report.as_dict()}
+            record["digest"] = json_digest(record)
             write_text(part / ENTRY, json.dumps(record, ensure_ascii=False))
             with self._locked(fcntl.LOCK_EX):
                 if not (self._data / key).exists():  # else another process was faster
@@ -165,15 +181,15 @@ class DataCache:
         """What is in the cache, the most recently used first."""
         found = []
         for path in self._data.glob("*/" + ENTRY):
-            with suppress(OSError, RegardError, KeyError, TypeError):
-                record = read_json(path, MEBIBYTE)
+            with suppress(OSError, RegardError, KeyError, TypeError, ValueError, OverflowError):
+                record = _read_entry(path.parent)
                 used = path.stat().st_mtime
                 found.append(Entry(path.parent, int(record["size"]), used, str(record["about"])))
         return sorted(found, key=lambda entry: -entry.used)
 
     def limit(self) -> int:
         """Bytes that all entries may have together."""
-        with suppress(OSError, RegardError, KeyError, TypeError, ValueError):
+        with suppress(OSError, RegardError, KeyError, TypeError, ValueError, OverflowError):
             return int(read_json(self.folder / "settings.json", MEBIBYTE)["limit"])
         return DEFAULT_LIMIT
 
@@ -208,14 +224,32 @@ class DataCache:
 
     @contextmanager
     def _locked(self, kind: int) -> Iterator[None]:
+        _require_folder(self._data)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with open(self.folder / "lock", "a") as lock:
+        with open_to_append(self.folder / "lock") as lock:
             fcntl.flock(lock, kind)
             yield
 
 
+def _require_folder(path: Path) -> None:
+    """Refuse anything else: through a link, files of another folder were removed."""
+    if not is_plain(path) or path.is_file():
+        raise RegardError(f"{path}: expected a folder: remove it")
+
+
+def _read_entry(path: Path) -> dict[str, Any]:
+    """The record of an entry; an error where it is not what was written."""
+    record: dict[str, Any] = read_json(path / ENTRY, MEBIBYTE)
+    if record.pop("digest") != json_digest(record):
+        raise RegardError(f"{path / ENTRY}: is damaged")
+    return record
+
+
 def _link(path: Path, to: Path) -> None:
     """Another name for the same bytes, or a copy where that is not possible."""
+    if path.is_symlink():
+        raise RegardError(f"{path}: is a link")
+    check_regular(path)
     to.unlink(missing_ok=True)
     try:
         os.link(path, to, follow_symlinks=False)
@@ -228,10 +262,6 @@ def _link(path: Path, to: Path) -> None:
 def _empty(folder: Path) -> None:
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def _with_tuples(report: dict[str, Any]) -> dict[str, Any]:
-    return {n: tuple(value) if isinstance(value, list) else value for n, value in report.items()}
 
 
 @cache
