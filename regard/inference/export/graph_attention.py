@@ -1,5 +1,6 @@
 """The attention equation as a graph: scores, masks, normalizers and outputs."""
 
+import math
 import re
 
 import numpy as np
@@ -50,15 +51,28 @@ def layer_norm(layer: nn.Module, x: Value) -> Value:
     """The norm of a block; the identity where there is none."""
     if isinstance(layer, nn.Identity):
         return x
+    if isinstance(layer, nn.RMSNorm):
+        assert layer.eps is not None
+        size = ((x * x).mean(-1).unsqueeze(-1) + layer.eps).sqrt()
+        return x / size * x.graph.weight(layer.weight)
     assert isinstance(layer, nn.LayerNorm)
     given = (x, x.graph.weight(layer.weight), x.graph.weight(layer.bias))
     return x.graph.op("LayerNormalization", *given, axis=-1, epsilon=layer.eps)
 
 
 def activate(activation: object, x: Value) -> Value:
-    """relu, or x Φ(x)."""
-    if activation is F.relu:
+    """An activation of a feed-forward network or of a head."""
+    if isinstance(activation, nn.Identity):
+        return x
+    if activation is F.relu or isinstance(activation, nn.ReLU):
         return x.relu()
+    if isinstance(activation, nn.Tanh):
+        return x.tanh()
+    if isinstance(activation, nn.SiLU):
+        return x * x.graph.op("Sigmoid", x)
+    if isinstance(activation, nn.GELU) and activation.approximate == "tanh":
+        inner = (x + x * x * x * 0.044715) * (2 / math.pi) ** 0.5
+        return x * (inner.tanh() + 1.0) * 0.5
     if activation is not F.gelu and not isinstance(activation, nn.GELU):
         raise RegardError(f"the activation {activation} cannot be exported")
     return x * (x.graph.op("Erf", x * 2**-0.5) + 1.0) * 0.5

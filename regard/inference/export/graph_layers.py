@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regard.attention.positions import Learned
 from regard.attention.scores import dot
@@ -31,6 +31,7 @@ from regard.models.encoders import (
     SelfAttentionEncoder,
     TransformerEncoder,
 )
+from regard.models.pretrained.language_model import GatedFeedForward, PlacedWords, TokenLogits
 from regard.models.transformer_stack import TransformerStack
 
 Weights = dict[str, Value]
@@ -44,26 +45,39 @@ GATES = {
 """The operator of each network, and the positions of its gates in torch, in ONNX's order."""
 
 
-def embed(layer: Embedding | VectorInputs, given: Value, offset: Value | None = None) -> Value:
+def embed(layer: nn.Module, given: Value, offset: Value | None = None) -> Value:
     """Vectors [b, t, w] of words [b, t] or of features [b, t, f]; `offset` [b] is a position."""
+    if isinstance(layer, PlacedWords):
+        return _add_learned(layer.places, _rows(layer.words.weight, given), offset)
     if isinstance(layer, VectorInputs):
         return _add_positions(layer.places, linear(layer.project, given), offset)
-    vectors = given.graph.op("Gather", given.graph.weight(layer.words.weight), given, axis=0)
-    vectors = vectors * layer.scale
+    assert isinstance(layer, Embedding)
+    vectors = _rows(layer.words.weight, given) * layer.scale
     if layer.project is not None:
         vectors = linear(layer.project, vectors)
     return _add_positions(layer.places, vectors, offset)
 
 
+def _rows(table: Tensor, ids: Value) -> Value:
+    return ids.graph.op("Gather", ids.graph.weight(table), ids, axis=0)
+
+
+def _positions(x: Value, offset: Value | None) -> Value:
+    """The position of each vector, [1, t], or [b, t] with an offset."""
+    position = x.graph.range(0, x.size(1)).unsqueeze(0)
+    return position if offset is None else position + offset.unsqueeze(1)
+
+
+def _add_learned(places: Learned | None, x: Value, offset: Value | None) -> Value:
+    return x if places is None else x + _rows(places.weight, _positions(x, offset))
+
+
 def _add_positions(places: PositionEncoding, x: Value, offset: Value | None) -> Value:
     if places.kind == "none":
         return x
-    graph = x.graph
-    position = graph.range(0, x.size(1)).unsqueeze(0)
-    if offset is not None:
-        position = position + offset.unsqueeze(1)
     if isinstance(places.learned, Learned):
-        return x + graph.op("Gather", graph.weight(places.learned.weight), position, axis=0)
+        return _add_learned(places.learned, x, offset)
+    graph, position = x.graph, _positions(x, offset)
     width = graph.op("Shape", x, start=2).to(DOUBLE)
     half = graph.range(0, x.size(2) / np.array([2])).to(DOUBLE)
     frequency = graph.op("Pow", np.array(10000.0), half * np.array(-2.0) / width)
@@ -72,11 +86,15 @@ def _add_positions(places: PositionEncoding, x: Value, offset: Value | None) -> 
     return x + graph.join(waves, 3).reshape(0, 0, -1).to(FLOAT)
 
 
-def unembed(layer: Unembedding, states: Value) -> Value:
-    """Logits of words."""
-    table = layer.tied[0].words.weight if layer.weight is None else layer.weight
+def unembed(layer: Unembedding | TokenLogits, states: Value) -> tuple[Value, int]:
+    """Logits of words, and how many."""
+    if isinstance(layer, TokenLogits):
+        table, bias = layer.tied[0].weight, layer.absent
+    else:
+        table, bias = layer.tied[0].words.weight, layer.bias
+    table = table if layer.weight is None else layer.weight
     logits = states @ states.graph.weight(table).permute(1, 0)
-    return logits + states.graph.weight(layer.bias)
+    return logits + states.graph.weight(bias), len(bias)
 
 
 def recurrent(
@@ -158,22 +176,51 @@ def cell_step(layer: Cell, inputs: list[Value], state: list[Value]) -> list[Valu
 
 def keys_and_values(layer: MultiHead, key: Value, before: Pair | None = None) -> Pair:
     """Keys and values by head, appended to those of earlier positions."""
-    if layer.positions != "none" or layer.key_heads != layer.heads:
-        raise RegardError("rotary or linear positions and shared key heads cannot be exported")
-    new = (_heads(layer.key, key, layer.heads), _heads(layer.value, key, layer.heads))
+    if layer.positions not in ("none", "rotary") or layer.relative:
+        raise RegardError(
+            "linear and relative positions cannot be exported: train with other positions"
+        )
+    new_key = _heads(layer.key, key, layer.key_heads)
+    new_value = _heads(layer.value, key, layer.key_heads)
+    if layer.positions == "rotary":
+        new_key = _rotate(layer, new_key, 0 if before is None else before[0].size(2))
     if before is None:
-        return new
-    return key.graph.join([before[0], new[0]], 2), key.graph.join([before[1], new[1]], 2)
+        return new_key, new_value
+    return key.graph.join([before[0], new_key], 2), key.graph.join([before[1], new_value], 2)
 
 
 def read(layer: MultiHead, query: Value, memory: Pair, mask: Value | None) -> Pair:
     """The joint output of the heads, and their weights [b, h, q, k]."""
     heads = _heads(layer.query, query, layer.heads)
+    if layer.positions == "rotary":
+        heads = _rotate(layer, heads, memory[0].size(2) - query.size(1))
+    key, value = (_share_heads(layer, part) for part in memory)
     read, weights = attend(
-        heads, *memory, mask, score=layer.score, normalize=layer.normalize, axes=4
+        heads, key, value, mask, score=layer.score, normalize=layer.normalize, axes=4
     )
     joined = read.permute(0, 2, 1, 3).reshape(0, 0, layer.output.in_features)
     return linear(layer.output, joined), weights
+
+
+def _rotate(layer: MultiHead, x: Value, offset: Value | int) -> Value:
+    """Rotary positions of [b, h, t, d], the first of which is `offset`."""
+    graph, size = x.graph, layer.key.out_features // layer.key_heads
+    position = graph.range(offset, x.size(2) + offset).to(DOUBLE).unsqueeze(1)
+    angle = position * layer.rotation.frequencies(size, None).numpy()
+    cos, sin = (graph.op(kind, angle).to(FLOAT) for kind in ("Cos", "Sin"))
+    pairs = x.reshape(0, 0, 0, size // 2, 2)
+    even, odd = pairs.slice(4, 0, 1).squeeze(4), pairs.slice(4, 1).squeeze(4)
+    turned = [(even * cos - odd * sin).unsqueeze(4), (even * sin + odd * cos).unsqueeze(4)]
+    return graph.join(turned, 4).reshape(0, 0, 0, size)
+
+
+def _share_heads(layer: MultiHead, x: Value) -> Value:
+    """Each key head [b, h, k, d] once for every query head of its group."""
+    group = layer.heads // layer.key_heads
+    if group == 1:
+        return x
+    size = layer.key.out_features // layer.key_heads
+    return x.unsqueeze(2).expand(1, 1, group, 1, 1).reshape(0, layer.heads, -1, size)
 
 
 def _heads(projection: nn.Linear, x: Value, heads: int) -> Value:
@@ -209,13 +256,21 @@ def stack(
             change, expert_weights = experts(block.feed_forward, before, real)
             weights[f"{name}.{number}.experts"] = expert_weights.unsqueeze(1)
         else:
-            inner, activation, _, outer = block.feed_forward
-            assert isinstance(inner, nn.Linear)
-            assert isinstance(outer, nn.Linear)
-            change = linear(outer, activate(activation, linear(inner, before)))
+            change = feed_forward(block.feed_forward, before)
         x = add_and_norm(block, x, change, block.feed_norm)
         caches.append(cache)
     return layer_norm(layer.norm, x), weights, caches
+
+
+def feed_forward(layer: nn.Module, x: Value) -> Value:
+    """The network of a block at each position."""
+    if isinstance(layer, GatedFeedForward):
+        hidden = activate(layer.activation, linear(layer.gate, x)) * linear(layer.inner, x)
+        return linear(layer.outer, hidden)
+    inner, activation, _, outer = layer.children()
+    assert isinstance(inner, nn.Linear)
+    assert isinstance(outer, nn.Linear)
+    return linear(outer, activate(activation, linear(inner, x)))
 
 
 def block_norm(block: Block, x: Value, norm: nn.Module) -> Value:

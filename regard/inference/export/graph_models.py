@@ -31,6 +31,7 @@ from regard.inference.export.graph_layers import (
 )
 from regard.inference.export.graph_memory import memory_model
 from regard.inference.export.graph_ngrams import naive_bayes
+from regard.inference.export.graph_pretrained import pretrained_classifier, pretrained_tagger
 from regard.inference.export.graph_translator import translator
 from regard.inference.export.ports import (
     Axes,
@@ -59,17 +60,21 @@ from regard.models.characters import (
 )
 from regard.models.embedding import Embedding, VectorInputs
 from regard.models.past_attention import PastAttention
+from regard.models.pretrained.encoder_classifier import PretrainedClassifier
+from regard.models.pretrained.encoder_decoder import PretrainedTranslator
+from regard.models.pretrained.encoder_tagger import PretrainedTagger
 
 
 def graphs_of(model: nn.Module) -> dict[str, Graph]:
     """The graphs of a model, by the names of their files."""
     for kind, write in WRITERS.items():
-        if isinstance(model, kind) and not hasattr(model, "architecture"):
+        if isinstance(model, kind) and not isinstance(model, PretrainedTranslator):
             return write(model)
-    if hasattr(model, "architecture"):
+    if isinstance(model, PretrainedTranslator):
         raise RegardError(
-            "a pretrained model cannot be exported to onnx by Regard: export it with `--to "
-            "huggingface`, from which the package optimum makes ONNX files"
+            "a pretrained translator cannot be exported to onnx by Regard: export it with `--to "
+            "ctranslate2`, or with `--to huggingface`, from which the package optimum makes ONNX "
+            "files"
         )
     raise RegardError(
         f"a model of type {type(model).__name__} cannot be exported: only the models built "
@@ -209,8 +214,8 @@ def language(model: LanguageModel) -> dict[str, Graph]:
     states, weights, after = _read_on(model, x, state)
     if model.narrow is not None:
         states = linear(model.narrow, states)
-    logits = unembed(model.words, states)
-    graph.output("logits", logits, FLOAT, "batch", "length", model.words.bias.shape[0])
+    logits, words = unembed(model.words, states)
+    graph.output("logits", logits, FLOAT, "batch", "length", words)
     after["state.position"] = state["state.position"] + tokens.size(1)
     for name, value in (state | after).items():
         output_state(graph, name, value, axes[name], after=True)
@@ -234,11 +239,12 @@ def _condition(graph: Graph, model: LanguageModel) -> tuple[Value, Value | None]
 
 
 def _language_state(model: LanguageModel) -> dict[str, Axes]:
-    body, width = model.body, model.config.width
+    body = model.body
+    if not isinstance(body, EncoderNetwork | RecurrentNetwork):
+        return {"state.position": ("batch",)} | cache_axes(body.stack, "state", "past")
+    width = model.config.width
     if isinstance(body, EncoderNetwork):
         return {"state.position": ("batch",), "state.past": ("batch", "past", width)}
-    if not isinstance(body, RecurrentNetwork):
-        return {"state.position": ("batch",)} | cache_axes(body.stack, "state", "past")
     layers = body.network.layers
     axes: dict[str, Axes] = {"state.position": ("batch",)}
     for name in ("hidden", "memory")[: len(body.first)]:
@@ -343,4 +349,6 @@ WRITERS: dict[type[nn.Module], Callable[[Any], dict[str, Graph]]] = {
     AlgorithmModel: algorithm_model,
     LanguageModel: language,
     Translator: translator,
+    PretrainedClassifier: pretrained_classifier,
+    PretrainedTagger: pretrained_tagger,
 }

@@ -59,8 +59,9 @@ def translator(model: Translator) -> dict[str, Graph]:
     else:
         word = embed(model.target, token.unsqueeze(1)).squeeze(1)
         states, after, weights = _recurrent_step(model.decoder, word, state)
-    log_probabilities = graph.op("LogSoftmax", unembed(model.words, states), axis=-1)
-    graph.output("log_probabilities", log_probabilities, FLOAT, "batch", model.words.bias.shape[0])
+    logits, words = unembed(model.words, states)
+    log_probabilities = graph.op("LogSoftmax", logits, axis=-1)
+    graph.output("log_probabilities", log_probabilities, FLOAT, "batch", words)
     for name, value in after.items():
         output_state(graph, name, value, axes[name], after=True)
     output_weights(weights, None, "seen")

@@ -20,6 +20,7 @@ from regard.errors import RegardError, unknown
 from regard.inference.export import Graph, graphs_of, left_out
 from regard.inference.run import Run
 from regard.layers import CRF
+from regard.models import LanguageModel
 from regard.progress import track
 from regard.training.stored_runs.model_card import CARD, model_card
 from regard.training.stored_runs.run_summary import summarize_run
@@ -190,6 +191,7 @@ def _description(run: Run, graphs: dict[str, Graph], written: list[str]) -> dict
         "task": run.name,
         **_vocabulary(run),
         **limits,
+        **({"first_token": run.model.start_token} if isinstance(run.model, LanguageModel) else {}),
         "graphs": {
             name: {
                 "inputs": [port.record() for port in graph.inputs],

@@ -17,7 +17,7 @@ def cache_axes(layers: TransformerStack, prefix: str, keys: str | int) -> dict[s
     """The names and axes of the keys and values of each block."""
     axes: dict[str, Axes] = {}
     for number, block in enumerate(layers):
-        heads = block.own.heads
+        heads = block.own.key_heads
         for name, projection in (("key", block.own.key), ("value", block.own.value)):
             size = projection.out_features // heads
             axes[f"{prefix}.{number}.{name}"] = ("batch", heads, keys, size)

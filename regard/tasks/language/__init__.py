@@ -62,6 +62,6 @@ SPEC = TaskSpec(
     export_notes=(
         "start.onnx once, then model.onnx with any number of tokens at a time: give it the outputs "
         "state.* of the start, and after each call its own outputs next.* as state.*",
-        "a text begins with special_tokens.end",
+        "a text begins with first_token, and ends with special_tokens.end",
     ),
 )
