@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.devices import widest_float
@@ -152,6 +152,10 @@ class RelativeBias(nn.Module):
         device = self.weight.device
         query = torch.arange(keys - queries, keys, device=device)
         ahead = torch.arange(keys, device=device) - query[:, None]
+        return self.weight[self.range_numbers(ahead)].permute(2, 0, 1)
+
+    def range_numbers(self, ahead: Int[Tensor, "*n"]) -> Int[Tensor, "*n"]:
+        """The range of each distance from a query; those of keys after it are positive."""
         ranges = self.weight.shape[0] // 2 if self.both_ways else self.weight.shape[0]
         distance = ahead.abs() if self.both_ways else (-ahead).clamp(min=0)
         exact = ranges // 2
@@ -160,7 +164,7 @@ class RelativeBias(nn.Module):
         number = torch.where(distance < exact, distance, wide)
         if self.both_ways:
             number = number + ranges * (ahead > 0)
-        return self.weight[number].permute(2, 0, 1)
+        return number
 
 
 def slopes(heads: int) -> list[float]:

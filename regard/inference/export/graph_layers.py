@@ -1,12 +1,12 @@
-"""Layers as graphs: words, recurrent networks, heads, blocks, experts, encoders, pooling."""
+"""Layers as graphs: recurrent networks, heads, blocks, experts, encoders, pooling."""
 
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from regard.attention.positions import Learned
+from regard.attention.positions import RelativeBias
 from regard.attention.scores import dot
 from regard.errors import RegardError
 from regard.inference.export.graph import DOUBLE, FLOAT, INT32, INT64, Value
@@ -23,7 +23,6 @@ from regard.inference.export.graph_attention import (
     zero_masked,
 )
 from regard.layers import Block, Cell, Encoder, Experts, MultiHead, Pooling
-from regard.models.embedding import Embedding, PositionEncoding, Unembedding, VectorInputs
 from regard.models.encoders import (
     IdentityEncoder,
     RecurrentEncoder,
@@ -31,7 +30,7 @@ from regard.models.encoders import (
     SelfAttentionEncoder,
     TransformerEncoder,
 )
-from regard.models.pretrained.language_model import GatedFeedForward, PlacedWords, TokenLogits
+from regard.models.pretrained.language_model import GatedFeedForward
 from regard.models.transformer_stack import TransformerStack
 
 Weights = dict[str, Value]
@@ -43,58 +42,6 @@ GATES = {
     "LSTM": ("LSTM", [0, 3, 1, 2]),
 }
 """The operator of each network, and the positions of its gates in torch, in ONNX's order."""
-
-
-def embed(layer: nn.Module, given: Value, offset: Value | None = None) -> Value:
-    """Vectors [b, t, w] of words [b, t] or of features [b, t, f]; `offset` [b] is a position."""
-    if isinstance(layer, PlacedWords):
-        return _add_learned(layer.places, _rows(layer.words.weight, given), offset)
-    if isinstance(layer, VectorInputs):
-        return _add_positions(layer.places, linear(layer.project, given), offset)
-    assert isinstance(layer, Embedding)
-    vectors = _rows(layer.words.weight, given) * layer.scale
-    if layer.project is not None:
-        vectors = linear(layer.project, vectors)
-    return _add_positions(layer.places, vectors, offset)
-
-
-def _rows(table: Tensor, ids: Value) -> Value:
-    return ids.graph.op("Gather", ids.graph.weight(table), ids, axis=0)
-
-
-def _positions(x: Value, offset: Value | None) -> Value:
-    """The position of each vector, [1, t], or [b, t] with an offset."""
-    position = x.graph.range(0, x.size(1)).unsqueeze(0)
-    return position if offset is None else position + offset.unsqueeze(1)
-
-
-def _add_learned(places: Learned | None, x: Value, offset: Value | None) -> Value:
-    return x if places is None else x + _rows(places.weight, _positions(x, offset))
-
-
-def _add_positions(places: PositionEncoding, x: Value, offset: Value | None) -> Value:
-    if places.kind == "none":
-        return x
-    if isinstance(places.learned, Learned):
-        return _add_learned(places.learned, x, offset)
-    graph, position = x.graph, _positions(x, offset)
-    width = graph.op("Shape", x, start=2).to(DOUBLE)
-    half = graph.range(0, x.size(2) / np.array([2])).to(DOUBLE)
-    frequency = graph.op("Pow", np.array(10000.0), half * np.array(-2.0) / width)
-    angle = position.to(DOUBLE).unsqueeze(2) * frequency
-    waves = [graph.op(kind, angle).unsqueeze(3) for kind in ("Sin", "Cos")]
-    return x + graph.join(waves, 3).reshape(0, 0, -1).to(FLOAT)
-
-
-def unembed(layer: Unembedding | TokenLogits, states: Value) -> tuple[Value, int]:
-    """Logits of words, and how many."""
-    if isinstance(layer, TokenLogits):
-        table, bias = layer.tied[0].weight, layer.absent
-    else:
-        table, bias = layer.tied[0].words.weight, layer.bias
-    table = table if layer.weight is None else layer.weight
-    logits = states @ states.graph.weight(table).permute(1, 0)
-    return logits + states.graph.weight(bias), len(bias)
 
 
 def recurrent(
@@ -176,10 +123,8 @@ def cell_step(layer: Cell, inputs: list[Value], state: list[Value]) -> list[Valu
 
 def keys_and_values(layer: MultiHead, key: Value, before: Pair | None = None) -> Pair:
     """Keys and values by head, appended to those of earlier positions."""
-    if layer.positions not in ("none", "rotary") or layer.relative:
-        raise RegardError(
-            "linear and relative positions cannot be exported: train with other positions"
-        )
+    if layer.positions not in ("none", "rotary"):
+        raise RegardError(f"{layer.positions} positions cannot be exported")
     new_key = _heads(layer.key, key, layer.key_heads)
     new_value = _heads(layer.value, key, layer.key_heads)
     if layer.positions == "rotary":
@@ -194,9 +139,17 @@ def read(layer: MultiHead, query: Value, memory: Pair, mask: Value | None) -> Pa
     heads = _heads(layer.query, query, layer.heads)
     if layer.positions == "rotary":
         heads = _rotate(layer, heads, memory[0].size(2) - query.size(1))
-    key, value = (_share_heads(layer, part) for part in memory)
+    bias = None
+    for relative in layer.relative:
+        bias = _relative_bias(relative, query.size(1), memory[0].size(2))
     read, weights = attend(
-        heads, key, value, mask, score=layer.score, normalize=layer.normalize, axes=4
+        heads,
+        *(_share_heads(layer, part) for part in memory),
+        mask,
+        score=layer.score,
+        normalize=layer.normalize,
+        bias=bias,
+        axes=4,
     )
     joined = read.permute(0, 2, 1, 3).reshape(0, 0, layer.output.in_features)
     return linear(layer.output, joined), weights
@@ -212,6 +165,15 @@ def _rotate(layer: MultiHead, x: Value, offset: Value | int) -> Value:
     even, odd = pairs.slice(4, 0, 1).squeeze(4), pairs.slice(4, 1).squeeze(4)
     turned = [(even * cos - odd * sin).unsqueeze(4), (even * sin + odd * cos).unsqueeze(4)]
     return graph.join(turned, 4).reshape(0, 0, 0, size)
+
+
+def _relative_bias(layer: RelativeBias, queries: Value, keys: Value) -> Value:
+    """The bias [h, q, k] of the last queries of a sequence on all its keys."""
+    graph, longest = queries.graph, layer.longest  # what is farther has the same bias
+    ahead = graph.range(0, keys) - graph.range(keys - queries, keys).unsqueeze(1)
+    row = graph.op("Max", graph.op("Min", ahead, longest), -longest) + longest
+    table = layer.weight[layer.range_numbers(torch.arange(-longest, longest + 1))]
+    return graph.op("Gather", table.detach().float().cpu().numpy(), row, axis=0).permute(2, 0, 1)
 
 
 def _share_heads(layer: MultiHead, x: Value) -> Value:

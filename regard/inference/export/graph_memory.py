@@ -6,7 +6,8 @@ import numpy as np
 
 from regard.inference.export.graph import FLOAT, INT64, Graph, Value
 from regard.inference.export.graph_attention import compute_scores, linear, softmax
-from regard.inference.export.graph_layers import cell_step, embed
+from regard.inference.export.graph_layers import cell_step
+from regard.inference.export.graph_words import embed
 from regard.inference.export.ports import Axes, output_state, output_weights, state_inputs
 from regard.layers import Cell, Memory
 from regard.layers.memory.dnc import DNC

@@ -21,18 +21,17 @@ from regard.inference.export.graph_attention import (
 from regard.inference.export.graph_layers import (
     Pair,
     Weights,
-    embed,
     encode,
     experts,
     pool,
     recurrent,
     stack,
-    unembed,
 )
 from regard.inference.export.graph_memory import memory_model
 from regard.inference.export.graph_ngrams import naive_bayes
 from regard.inference.export.graph_pretrained import pretrained_classifier, pretrained_tagger
 from regard.inference.export.graph_translator import translator
+from regard.inference.export.graph_words import embed, unembed
 from regard.inference.export.ports import (
     Axes,
     cache_axes,
@@ -61,21 +60,14 @@ from regard.models.characters import (
 from regard.models.embedding import Embedding, VectorInputs
 from regard.models.past_attention import PastAttention
 from regard.models.pretrained.encoder_classifier import PretrainedClassifier
-from regard.models.pretrained.encoder_decoder import PretrainedTranslator
 from regard.models.pretrained.encoder_tagger import PretrainedTagger
 
 
 def graphs_of(model: nn.Module) -> dict[str, Graph]:
     """The graphs of a model, by the names of their files."""
     for kind, write in WRITERS.items():
-        if isinstance(model, kind) and not isinstance(model, PretrainedTranslator):
+        if isinstance(model, kind):
             return write(model)
-    if isinstance(model, PretrainedTranslator):
-        raise RegardError(
-            "a pretrained translator cannot be exported to onnx by Regard: export it with `--to "
-            "ctranslate2`, or with `--to huggingface`, from which the package optimum makes ONNX "
-            "files"
-        )
     raise RegardError(
         f"a model of type {type(model).__name__} cannot be exported: only the models built "
         "into Regard can"

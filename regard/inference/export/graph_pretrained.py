@@ -3,14 +3,14 @@
 from regard.inference.export.graph import FLOAT, INT64, Graph, Value
 from regard.inference.export.graph_attention import (
     activate,
-    layer_norm,
     linear,
     real_positions,
     zero_masked,
 )
 from regard.inference.export.graph_layers import Weights, stack
+from regard.inference.export.graph_words import embed_text
 from regard.inference.export.ports import output_weights
-from regard.models.pretrained.encoder import FIRST, LAST, FramedEmbedding, PretrainedEncoder
+from regard.models.pretrained.encoder import PretrainedEncoder
 from regard.models.pretrained.encoder_classifier import PretrainedClassifier
 from regard.models.pretrained.encoder_tagger import PretrainedTagger
 
@@ -20,7 +20,7 @@ def pretrained_classifier(model: PretrainedClassifier) -> dict[str, Graph]:
     graph = Graph()
     words = graph.input("words", INT64, "batch", "length")
     lengths = graph.input("lengths", INT64, "batch")
-    x = _framed(model.inputs, _word_vectors(model.inputs, words), lengths)
+    x = embed_text(model.inputs, words, lengths)
     states, weights = _encode(model.encoder, x, lengths + 2)
     if model.architecture.pooling == "mean":
         pooled = states.sum(1) / (lengths + 2).to(FLOAT).unsqueeze(1)
@@ -48,7 +48,7 @@ def pretrained_tagger(model: PretrainedTagger) -> dict[str, Graph]:
     longest = graph.op("Max", lengths.max(0, keep=True), 1)
     _, order = graph.several("TopK", 2, place, longest, axis=1, largest=0)
     flat = graph.op("GatherElements", flat, order, axis=1)
-    x = _framed(model.inputs, _word_vectors(model.inputs, flat), lengths)
+    x = embed_text(model.inputs, flat, lengths)
     states, weights = _encode(model.encoder, x, lengths + 2)
     at_words = graph.op("Min", starts, x.size(1) - 2) + 1
     at_words = at_words.unsqueeze(2).expand(1, 1, model.encoder.size)
@@ -57,24 +57,6 @@ def pretrained_tagger(model: PretrainedTagger) -> dict[str, Graph]:
     graph.output("logits", logits, FLOAT, "batch", "length", model.decision.out_features)
     output_weights(weights, "tokens")
     return {"model": graph}
-
-
-def _word_vectors(layer: FramedEmbedding, ids: Value) -> Value:
-    return ids.graph.op("Gather", ids.graph.weight(layer.words.weight), ids, axis=0)
-
-
-def _framed(layer: FramedEmbedding, vectors: Value, lengths: Value) -> Value:
-    """What the first block reads: the vectors between those of the first and the last token."""
-    graph, table = vectors.graph, layer.words.weight
-    first, last = (graph.constant(table[row].detach().numpy()) for row in (FIRST, LAST))
-    framed = graph.join([first.expand(vectors.size(0), 1, table.shape[1]), vectors], 1)
-    framed = graph.join([framed, graph.full(0.0, vectors.size(0), 1, table.shape[1])], 1)
-    place = graph.range(0, framed.size(1)).unsqueeze(0)
-    at_end = graph.op("Equal", place, (lengths + 1).unsqueeze(1)).unsqueeze(2)
-    framed = at_end.where(last, framed)
-    framed = framed + graph.weight(layer.places.weight).slice(0, 0, framed.size(1))
-    framed = layer_norm(layer.norm, framed)
-    return framed if layer.project is None else linear(layer.project, framed)
 
 
 def _encode(layer: PretrainedEncoder, x: Value, lengths: Value) -> tuple[Value, Weights]:

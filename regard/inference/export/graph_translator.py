@@ -11,12 +11,11 @@ from regard.inference.export.graph_layers import (
     Pair,
     Weights,
     cell_step,
-    embed,
     encode,
     keys_and_values,
     stack,
-    unembed,
 )
+from regard.inference.export.graph_words import embed, embed_source, unembed
 from regard.inference.export.ports import (
     Axes,
     cache_axes,
@@ -30,6 +29,8 @@ from regard.layers import Cell, LuongStep, MemoryAttention
 from regard.layers.recurrent import StackedCell
 from regard.models import Translator
 from regard.models.decoders import FixedContextStep, RecurrentDecoder, TransformerDecoder
+from regard.models.pretrained.encoder import LAST
+from regard.models.pretrained.encoder_decoder import PretrainedTranslator, SourceInputs
 from regard.models.transformer_stack import TransformerStack
 
 
@@ -42,10 +43,10 @@ def translator(model: Translator) -> dict[str, Graph]:
             "built into regard can"
         )
     encoding, graph = Graph(), Graph()
-    source = encoding.input("source", INT64, "batch", "keys")
-    lengths = encoding.input("lengths", INT64, "batch")
-    context = encode(model.encoder, embed(model.source, source), lengths)
+    context, lengths = _read_source(model, encoding)
     outputs = {"source.lengths": lengths, **_first_state(model.decoder, context)}
+    if isinstance(model, PretrainedTranslator) and model.architecture.leads:
+        outputs |= _read_lead(model, outputs)
     axes = _decoder_state(model)
     for name, value in outputs.items():
         output_state(encoding, name, value, axes[name])
@@ -66,6 +67,25 @@ def translator(model: Translator) -> dict[str, Graph]:
         output_state(graph, name, value, axes[name], after=True)
     output_weights(weights, None, "seen")
     return {"encoder": encoding, "decoder_step": graph}
+
+
+def _read_source(model: Translator, graph: Graph) -> tuple[Context, Value]:
+    """The source in context, and the number of its keys."""
+    if not isinstance(model.source, SourceInputs):
+        source = graph.input("source", INT64, "batch", "keys")
+        lengths = graph.input("lengths", INT64, "batch")
+        return encode(model.encoder, embed(model.source, source), lengths), lengths
+    source = graph.input("source", INT64, "batch", "length")
+    lengths = graph.input("lengths", INT64, "batch")
+    keys = lengths + (model.source.before + model.source.after)
+    return encode(model.encoder, embed_source(model.source, source, lengths), keys), keys
+
+
+def _read_lead(model: PretrainedTranslator, state: dict[str, Value]) -> dict[str, Value]:
+    """The state after the token that the decoder reads before the first."""
+    lengths = state["source.lengths"]
+    token = lengths.graph.full(LAST, lengths.size(0), 1)
+    return _transformer_step(model.decoder.stack, embed(model.target, token), state)[1]
 
 
 def _decoder_state(model: Translator) -> dict[str, Axes]:

@@ -14,9 +14,10 @@ from regard.inference.export import graphs_of
 from regard.inference.import_run import import_run
 from tests.inference.export.test_onnx import assert_same, documented, following, opened, run
 from tests.pretrained.checkpoints import FAMILIES, FAMILIES_OF_DECODERS, TEXTS, write_checkpoint
-from tests.pretrained.translator_checkpoints import write_translator
+from tests.pretrained.translator_checkpoints import PAIRS, TRANSLATORS, write_translator
 
 __all__ = ["documented"]
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 LABELS = {0: "bad", 1: "good", 2: "neither"}
 HEADS = {"gpt2": "LMHeadModel"}
 
@@ -85,10 +86,31 @@ def test_an_imported_language_model_writes_the_same_elsewhere(
     assert found == expected
 
 
-def test_a_pretrained_translator_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("kind", TRANSLATORS)
+@torch.no_grad()
+def test_translators_have_the_same_outputs_and_weights(kind: str, tmp_path: Path) -> None:
+    write_translator(tmp_path / "hf", kind)
+    loaded: Any = regard.load(import_run(tmp_path / "hf", tmp_path / "run").path)
+    encoder, step = (opened(graph) for graph in graphs_of(loaded.model).values())
+    source, lengths = pad([np.array(row) for row in loaded.task.source.ids([a for a, _ in PAIRS])])
+    context = loaded.model.encode(source, lengths, need_weights=True)
+    state = loaded.model.start(context)
+    passed = run(encoder, {"source": source, "lengths": lengths})
+    assert_same(passed, context.lengths, context.weights, "source.lengths")
+    for number in (2, 7, 12, 5):
+        words = torch.full((len(PAIRS),), number)
+        chances, state, weights = loaded.model.step(words, state)
+        found = run(step, passed | {"token": words})
+        assert_same(found, chances, weights, "log_probabilities")
+        passed |= following(found)
+
+
+def test_an_imported_translator_writes_the_same_elsewhere(
+    tmp_path: Path, documented: dict[str, Any]
 ) -> None:
-    write_translator(tmp_path / "hf", "bart")
-    import_run(tmp_path / "hf", tmp_path / "run")
-    assert main(["export", str(tmp_path / "run")]) == 2
-    assert "with `--to ctranslate2`" in capsys.readouterr().err
+    write_translator(tmp_path / "hf", "marian")
+    loaded = regard.load(import_run(tmp_path / "hf", tmp_path / "run").path)
+    assert main(["export", str(tmp_path / "run"), "--out", str(tmp_path / "onnx")]) == 0
+    for text, _ in PAIRS:
+        found, _ = documented["translate"](tmp_path / "onnx", text)
+        assert found.strip() == loaded.predict(text, beam=1).output
