@@ -66,7 +66,10 @@ def choose_library(device: torch.device, cache: Path | None = None) -> Library:
     path, machine = folder / "matrix_products.json", _machine()
     measured = _read(path)
     if machine not in measured:
-        measured[machine] = "onednn" if _is_better(_measure_apart()) else "mkl"
+        try:
+            measured[machine] = "onednn" if _is_better(_measure_apart()) else "mkl"
+        except subprocess.TimeoutExpired:  # other programs keep the machine busy: measure later
+            return "mkl"
         with suppress(OSError, RegardError):  # then the next run measures again
             write_text(path, json.dumps(measured, indent=1) + "\n")
     return measured[machine]
@@ -143,7 +146,11 @@ def _read(path: Path) -> dict[str, Library]:
 
 
 def _measure_apart() -> dict[str, float] | None:
-    """The measurement in a process of its own; None if that process failed or was ended."""
+    """The measurement in a process of its own; None if that process failed.
+
+    A process that takes too long is `subprocess.TimeoutExpired`, which says nothing about the
+    libraries.
+    """
     program = f"import json; from {__name__} import measure; print(json.dumps(measure()))"
     try:
         process = subprocess.run(
@@ -154,6 +161,8 @@ def _measure_apart() -> dict[str, float] | None:
             timeout=SECONDS,
         )
         measured: dict[str, float] = json.loads(process.stdout)
+    except subprocess.TimeoutExpired:
+        raise
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
     return measured

@@ -92,6 +92,14 @@ def test_a_process_that_dies_while_it_measures_changes_nothing(cache, monkeypatc
     assert choose_library(CPU) == "mkl"
 
 
+def test_a_measurement_that_took_too_long_is_made_again(cache, monkeypatch):
+    monkeypatch.setattr(matrix_products, "SECONDS", 0.01)
+    assert choose_library(CPU) == "mkl"
+    assert not cache.exists()
+    monkeypatch.setattr(matrix_products, "_measure_apart", lambda: FAST)
+    assert choose_library(CPU) == "onednn"
+
+
 def test_a_device_that_is_no_cpu_is_not_measured(cache, monkeypatch):
     monkeypatch.setattr(matrix_products, "_measure_apart", lambda: pytest.fail("measured"))
     assert choose_library(torch.device("meta")) == "mkl"

@@ -50,13 +50,13 @@ def embed_source(layer: SourceInputs, words: Value, lengths: Value) -> Value:
 def unembed(layer: Unembedding | TokenLogits | TargetLogits, states: Value) -> tuple[Value, int]:
     """Logits of words, and how many."""
     if isinstance(layer, Unembedding):
-        table, bias = layer.tied[0].words.weight, layer.bias
+        tied, bias = [vectors.words.weight for vectors in layer.tied], layer.bias
     elif isinstance(layer, TokenLogits):
-        table, bias = layer.tied[0].weight, layer.absent
+        tied, bias = [layer.tied[0].weight], layer.absent
     else:
-        table, bias = layer.table[0].weight, layer.bias + layer.absent
+        tied, bias = [layer.table[0].weight], layer.bias + layer.absent
         states = states * layer.scale
-    table = table if layer.weight is None else layer.weight
+    table = tied[0] if layer.weight is None else layer.weight
     logits = states @ states.graph.weight(table).permute(1, 0)
     return logits + states.graph.weight(bias), len(bias)
 

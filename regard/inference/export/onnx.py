@@ -15,6 +15,7 @@ from torch import Tensor
 
 from regard import __version__
 from regard.atomic_files import is_partial_file, make_folder, write_output
+from regard.data.tokenizers.recipes import HIDDEN
 from regard.data.tokenizers.tokenizer import BOS, EOS, PAD, UNK
 from regard.errors import RegardError, unknown
 from regard.inference.export import Graph, graphs_of, left_out
@@ -151,7 +152,18 @@ def _run_files(run: Run) -> dict[str, bytes]:
     """The tokenizers, labels and config of the run."""
     vocabularies = [run.folder.data / f"{name}.json" for name in VOCABULARY_FILES]
     present = [run.folder.path / "config.json", *(path for path in vocabularies if path.exists())]
-    return {path.name: path.read_bytes() for path in present}
+    return {path.name: _without_marks(path.read_bytes()) for path in present}
+
+
+def _without_marks(content: bytes) -> bytes:
+    """A tokenizer whose decoder removes the mark of tokens that no text encodes to."""
+    if HIDDEN.encode() not in content:
+        return content
+    state = json.loads(content)
+    remove = {"type": "Replace", "pattern": {"String": HIDDEN}, "content": ""}
+    steps = [remove] if state["decoder"] is None else [remove, state["decoder"]]
+    state["decoder"] = {"type": "Sequence", "decoders": steps}
+    return json.dumps(state, ensure_ascii=False).encode()
 
 
 def _crf_file(run: Run) -> dict[str, bytes]:
