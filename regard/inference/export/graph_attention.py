@@ -71,7 +71,7 @@ def activate(activation: object, x: Value) -> Value:
     if isinstance(activation, nn.SiLU):
         return x * x.graph.op("Sigmoid", x)
     if isinstance(activation, nn.GELU) and activation.approximate == "tanh":
-        inner = (x + x * x * x * 0.044715) * (2 / math.pi) ** 0.5
+        inner = (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
         return x * (inner.tanh() + 1.0) * 0.5
     if activation is not F.gelu and not isinstance(activation, nn.GELU):
         raise RegardError(f"the activation {activation} cannot be exported")

@@ -142,9 +142,11 @@ def read(layer: MultiHead, query: Value, memory: Pair, mask: Value | None) -> Pa
     bias = None
     for relative in layer.relative:
         bias = _relative_bias(relative, query.size(1), memory[0].size(2))
+    key, value = (_share_heads(layer, part) for part in memory)
     read, weights = attend(
         heads,
-        *(_share_heads(layer, part) for part in memory),
+        key,
+        value,
         mask,
         score=layer.score,
         normalize=layer.normalize,

@@ -49,6 +49,8 @@ def embed_source(layer: SourceInputs, words: Value, lengths: Value) -> Value:
 
 def unembed(layer: Unembedding | TokenLogits | TargetLogits, states: Value) -> tuple[Value, int]:
     """Logits of words, and how many."""
+    tied: list[Tensor]
+    bias: Tensor
     if isinstance(layer, Unembedding):
         tied, bias = [vectors.words.weight for vectors in layer.tied], layer.bias
     elif isinstance(layer, TokenLogits):
@@ -56,7 +58,7 @@ def unembed(layer: Unembedding | TokenLogits | TargetLogits, states: Value) -> t
     else:
         tied, bias = [layer.table[0].weight], layer.bias + layer.absent
         states = states * layer.scale
-    table = tied[0] if layer.weight is None else layer.weight
+    table: Tensor = tied[0] if layer.weight is None else layer.weight
     logits = states @ states.graph.weight(table).permute(1, 0)
     return logits + states.graph.weight(bias), len(bias)
 
