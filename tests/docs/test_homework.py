@@ -221,7 +221,10 @@ def test_a_file_that_forks_has_one_grade(tmp_path: Path) -> None:
 
 
 def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(Path("nowhere.py"), capsys) == (2, "regard: nowhere.py: no such file\n")
+    assert run_command(Path("nowhere.py"), capsys) == (
+        2,
+        "regard: nowhere.py: no such file: give a Python file\n",
+    )
     file = answered("mask", None, tmp_path)
     message = "regard: --seconds: expected more than 0, got 0\n"
     assert run_command(file, capsys, "--seconds", "0") == (2, message)
