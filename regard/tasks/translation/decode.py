@@ -1,4 +1,4 @@
-"""Translating texts: search, sampling, forced decoding, constrained attention, unknown words."""
+"""Translating texts: search, sampling, forced decoding, constrained attention."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.data.batches import ordered_batches, pad
 from regard.data.shared_batches import map_batches
-from regard.data.tokenizers.tokenizer import BOS, EOS, NEVER_GENERATED, UNK, Tokenizer
+from regard.data.tokenizers.tokenizer import BOS, EOS, NEVER_GENERATED, Tokenizer
 from regard.data.tokenizers.words import token_to_word
 from regard.devices import to_device
 from regard.errors import OptionError, RegardError
@@ -37,9 +37,8 @@ from regard.search import (
     sample,
     text_generator,
 )
-from regard.tasks.prediction import Prediction
 from regard.tasks.shared.pretrained.pretrained_encoder import PretrainedPart
-from regard.tasks.shared.trace_sides import decode_with_spans, word_spans
+from regard.tasks.shared.trace_sides import word_spans
 from regard.tasks.translation.native_translation import search_natively
 from regard.tasks.translation.task_options import Decoding
 
@@ -85,51 +84,6 @@ def names_around(task: TranslationSides) -> tuple[list[str], list[str]]:
         return [], []
     architecture = task.pretrained.architecture
     return [architecture.begin_name] * architecture.frame[0], [architecture.end_name]
-
-
-def translate_texts(
-    task: TranslationSides,
-    model: Translator,
-    texts: Sequence[str],
-    decoding: Decoding,
-    prefixes: Sequence[str] | None = None,
-    force: Pins | None = None,
-) -> list[Prediction]:
-    """The best translation of each text with its score, and whatever else `decoding` asks for.
-
-    Args:
-        task: tokenizers and limits.
-        model: a translator.
-        texts: what to translate.
-        decoding: how.
-        prefixes: what each translation begins with.
-        force: for positions of the target, in tokens, the source words that may be attended to.
-    """
-    encoded = task.source.encode_batch(texts)
-    hypotheses = decode(
-        task,
-        model,
-        texts,
-        decoding,
-        prefixes=None if prefixes is None else task.target.ids(prefixes),
-        pins=None if force is None else [pin_tokens(task, text, force) for text in texts],
-        need_weights=decoding.weights or decoding.replace_unknown,
-    )
-    names = task.target.vocabulary() if decoding.return_tokens else None
-    predictions = []
-    for source, nbest in zip(encoded, hypotheses, strict=True):
-        before, after = names_around(task)
-        tokens = [*before, *source.tokens[: task.max_tokens], *after]
-        words = slice(len(before), len(tokens) - len(after))
-        records = [_record(task.target, one, tokens, words, decoding, names) for one in nbest]
-        details = {name: value for name, value in records[0].items() if name != "output"}
-        if decoding.weights:
-            details["source_tokens"] = tokens
-        if decoding.nbest > 1:
-            details["nbest"] = records
-        truncated = len(source.ids) > task.max_tokens
-        predictions.append(Prediction(records[0]["output"], truncated, details))
-    return predictions
 
 
 @torch.no_grad()
@@ -391,36 +345,6 @@ def _length_limits(
     return [min(max(n, g + 10), longest) for n, g in zip(room, given, strict=True)]
 
 
-def _record(
-    target: Tokenizer,
-    hypothesis: Hypothesis,
-    source: Sequence[str],
-    words: slice,
-    decoding: Decoding,
-    names: Sequence[str] | None,
-) -> dict[str, Any]:
-    """One translation in plain values."""
-    output = target.decode(hypothesis.output)
-    if decoding.replace_unknown and UNK in hypothesis.output:
-        output = replace_unknown_tokens(target, hypothesis, source, words)
-    record: dict[str, Any] = {
-        "output": output,
-        "score": hypothesis.normalized_log_probability,
-        "log_probability": hypothesis.log_probability,
-        "finished": hypothesis.finished,
-    }
-    if names is not None:
-        record["tokens"] = [names[token] for token in hypothesis.tokens]
-        record["token_log_probabilities"] = hypothesis.token_log_probabilities
-    if decoding.weights:
-        keys = len(source)
-        record["weights"] = {
-            name: (weights[..., :keys] if name.endswith("source") else weights).tolist()
-            for name, weights in hypothesis.weights.items()
-        }
-    return record
-
-
 def pin_tokens(task: TranslationSides, text: str, words: Pins) -> dict[int, list[int]]:
     """Pins to source tokens from pins to source words, as `str.split` counts them from 0."""
     spans = word_spans(text)
@@ -436,26 +360,3 @@ def pin_tokens(task: TranslationSides, text: str, words: Pins) -> dict[int, list
                 )
         pins[position] = [i + before for i, number in enumerate(numbers) if number in chosen]
     return pins
-
-
-def replace_unknown_tokens(
-    target: Tokenizer, hypothesis: Hypothesis, source: Sequence[str], words: slice = slice(None)
-) -> str:
-    """The text of a hypothesis with the most attended source token for each unknown one.
-
-    Heads and layers are averaged; `words` are the source tokens that stand for text.
-    Luong et al., 2015, https://arxiv.org/abs/1410.8206
-    """
-    text, spans = decode_with_spans(target, hypothesis.output)
-    to_source = [
-        weights for name, weights in hypothesis.weights.items() if name.split(".")[-1] == "source"
-    ]
-    if not to_source or not source:
-        return text
-    mean = torch.stack([weights.flatten(0, -3).mean(0) for weights in to_source]).mean(0)
-    source, mean = source[words], mean[:, : len(source)][:, words]
-    for position in reversed(range(len(spans))):
-        if hypothesis.output[position] == UNK:
-            start, end = spans[position]
-            text = text[:start] + source[int(mean[position].argmax())] + text[end:]
-    return text

@@ -37,7 +37,7 @@ from regard.tasks.shared.splits import (
 )
 from regard.tasks.shared.word_attention import AttentionPlace
 from regard.tasks.task import Evaluation, Loss, Sample
-from regard.tasks.translation.decode import BATCH_TOKENS, Pins, decode, translate_texts
+from regard.tasks.translation.decode import BATCH_TOKENS, Pins, decode
 from regard.tasks.translation.guided_alignment import (
     alignment_targets,
     attention_to_guide,
@@ -47,6 +47,7 @@ from regard.tasks.translation.guided_alignment import (
     token_weights,
     with_links,
 )
+from regard.tasks.translation.predictions import translate_texts, with_copied_numbers
 from regard.tasks.translation.pretrained_model import copy_translator, load_translator
 from regard.tasks.translation.task_options import (
     Decoding,
@@ -169,6 +170,8 @@ class Translation:
             no_repeat=chosen.no_repeat,
         )
         texts = self.target.decode_batch([best.output for best in hypotheses])
+        if chosen.copy_numbers:
+            texts = with_copied_numbers(self, model, sources, hypotheses)
         references = [pair.target for pair in examples]
         metric = bleu(texts, references, lowercase=chosen.lowercase)
         extra = extra_metrics("texts", metrics, texts, references)

@@ -78,6 +78,8 @@ class TranslationEvaluation:
     """Beam width."""
     no_repeat: Annotated[int, between(0, 1000)] = 0
     """Write no sequence of so many tokens twice; 0 allows repetitions."""
+    copy_numbers: bool = False
+    """Replace numbers that the source lacks with those of the source, by attention."""
     lowercase: bool = False
     """Compare in lower case."""
     quantize: Quantization = "none"
@@ -111,6 +113,8 @@ class Decoding:
     """Sample, and divide the probability of tokens generated earlier by this factor."""
     seed: Annotated[int, Bounds(0, 2**63, high_open=True)] = 0
     """Random seed; the sample of a text does not depend on its position in the input."""
+    copy_numbers: bool = False
+    """Replace numbers that the source lacks with those of the source, by attention."""
     replace_unknown: bool = False
     """Replace unknown tokens with the most attended source token."""
     return_tokens: bool = False
