@@ -129,6 +129,15 @@ class OwnOptimizer(Protocol):
 
 
 @runtime_checkable
+class Calibrates(Protocol):
+    """A task whose trained model is adjusted on the validation data at the end."""
+
+    def calibrate(self, model: Any) -> str:
+        """Adjust the weights in place; what was changed, or nothing."""
+        ...
+
+
+@runtime_checkable
 class SharesValidation(Protocol):
     """A task whose `validate` computes its batches with `map_batches`: every process calls it."""
 

@@ -31,7 +31,7 @@ from regard.devices import (
 from regard.errors import RegardError
 from regard.number_format import format_value
 from regard.tasks.shared.splits import join_notes
-from regard.tasks.task import Evaluation, OwnOptimizer, SharesValidation, Task
+from regard.tasks.task import Calibrates, Evaluation, OwnOptimizer, SharesValidation, Task
 from regard.training.budget import (
     batch_tokens,
     budget,
@@ -332,6 +332,7 @@ class _Loop:
                 position, carried = replace(position, epoch=position.epoch + 1, batch=0), []
         if not position.finished:
             self._average_checkpoints(position)
+            self._calibrate()
             position = replace(position, finished=True)
             self._save(position, carried)
         if self.processes.first:
@@ -597,6 +598,20 @@ class _Loop:
             f"{format_value(metric.value, metric.unit)}, "
             + ("better, kept" if kept else "not better, left out")
         )
+
+    def _calibrate(self) -> None:
+        """Adjust the kept weights on the validation data, where the task does that."""
+        first = self.processes.first and self.folder.model.exists()
+        if not (first and isinstance(self.task, Calibrates)):
+            return
+        last = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        load_weights(self.model, read_tensors(self.folder.model)[0], self.folder.model)
+        with evaluation_mode(self.model), fork_random(self.device):
+            changed = self.task.calibrate(self.model)
+        if changed:
+            self._write_model()
+            self.log(f"calibrated: {changed}")
+        self.model.load_state_dict(last)
 
     def _save(self, position: Position, carried: list[Tensor]) -> None:
         """Save the state, then remove the checkpoints that no state on disk refers to.

@@ -57,6 +57,7 @@ from regard.tasks.shared.word_vectors import (
     load_vectors,
     with_word_size,
 )
+from regard.tasks.tagging.calibration import calibrate
 from regard.tasks.tagging.task_options import TaggingData
 from regard.tasks.task import Evaluation, Loss, Sample
 
@@ -156,7 +157,7 @@ class Tagging:
         """The tensors of one batch."""
         rows = require_corpus(self.train).rows(examples)
         tags, _ = pad(rows["tags"])
-        return Batch(*self.inputs([self._parse_row(words) for words in rows["words"]]), tags)
+        return Batch(*self.inputs([self.parse_row(words) for words in rows["words"]]), tags)
 
     def count(self, batch: Batch) -> int:
         """The number of words."""
@@ -186,11 +187,15 @@ class Tagging:
             model,
             [
                 Tagged(
-                    self._parse_row(words), tuple(self.labels.names[n] for n in tags), f"{number}"
+                    self.parse_row(words), tuple(self.labels.names[n] for n in tags), f"{number}"
                 )
                 for number, (words, tags) in enumerate(zip(*columns, strict=True), 1)
             ],
         )
+
+    def calibrate(self, model: AnyTagger) -> str:
+        """Choose how readily words are O; see `calibration`."""
+        return calibrate(self, model)
 
     def evaluate(
         self, model: AnyTagger, examples: Sequence[Tagged], *, metrics: Sequence[str] = ()
@@ -305,7 +310,7 @@ class Tagging:
         vectors, lengths = pad_vectors(sentences)
         return vectors, lengths, torch.zeros(*vectors.shape[:2], 0, dtype=torch.long)
 
-    def _parse_row(self, words: Any) -> Any:
+    def parse_row(self, words: Any) -> Any:
         """The words or vectors in a row of the corpus."""
         return tuple(json.loads(words)) if self.features is None else words
 
