@@ -269,7 +269,7 @@ def _improves(merit: list[float], best: list[float] | None) -> bool:
 
 
 def _is_lower(loss: float | None, lowest: float | None) -> bool:
-    return loss is not None and (lowest is None or loss < lowest)
+    return loss is not None and math.isfinite(loss) and (lowest is None or loss < lowest)
 
 
 @dataclass(kw_only=True)
@@ -476,7 +476,9 @@ class _Loop:
             progress = replace(progress, evaluation=evaluation, validation_loss=loss)
             merit = _merit(evaluation, loss)
             best = _improves(merit, position.best)
-            position = self._after_validation(position, merit, due, loss)
+            # likelihood, where a task sets it as the merit, needs no other measure of progress
+            progressing = loss if evaluation.merit is None else None
+            position = self._after_validation(position, merit, due, progressing)
             self._log(position, progress, evaluation, best=best)
         return Position(**self.processes.broadcast(asdict(position))), progress
 

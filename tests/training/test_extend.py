@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file
 
@@ -106,13 +107,15 @@ def test_a_run_that_ran_out_of_patience_gets_it_again(tmp_path):
 
 def test_a_run_whose_validation_loss_falls_has_patience(tmp_path, monkeypatch):
     """The metric gets worse with every validation: only the loss gives reason to go on."""
-    merits = iter(range(0, -99, -1))
+    values = iter(np.linspace(1, 0, 99))
     validate = Classification.validate
-    monkeypatch.setattr(
-        Classification,
-        "validate",
-        lambda *given: replace(validate(*given), merit=float(next(merits))),
-    )
+
+    def worse(*given):
+        evaluation = validate(*given)
+        measured = replace(evaluation.metrics["accuracy"], value=float(next(values)))
+        return replace(evaluation, metrics=evaluation.metrics | {"accuracy": measured})
+
+    monkeypatch.setattr(Classification, "validate", worse)
     own = options(tmp_path, patience=2, average=1, learning_rate=1e-3, evaluate_every=1)
     own |= {"word_ngrams": 0}
     _, position = train_run("classify", own | {"steps": 12}, tmp_path / "run")

@@ -208,11 +208,13 @@ def columns_by_name(columns: Sequence[str], roles: Sequence[Role], where: str) -
     for index in left:
         if len(free) != len(left) or len(columns) == 1:
             option = roles[index].option
-            shown = [_shorten(column) for column in columns[:20]]
-            raise RegardError(
-                f"{where}: which column is the {option}? Choose one with --{option}: "
-                f"{', '.join(shown)}"
+            shown = ", ".join(_shorten(column) for column in columns[:20])
+            choice = (
+                f"There is only {shown}"
+                if len(columns) < len(roles)
+                else f"Choose one with --{option}: {shown}"
             )
+            raise RegardError(f"{where}: which column is the {option}? {choice}")
         assigned[index] = free[left.index(index)]
     return _check_distinct([assigned[index] for index in range(len(roles))], roles, columns, where)
 

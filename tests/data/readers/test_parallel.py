@@ -157,7 +157,12 @@ def test_unequal_line_counts(tmp_path: Path) -> None:
         ("a.tsv", "de\ten\nx\ty\n", {"source": "den"}, r"unknown column 'den': did you mean"),
         ("a.tsv", "a\tb\n", {"source": "1", "target": "1"}, r"choose the same column"),
         ("a.csv", 'a,b\n"c,d\ne,f\n', {}, r"a.csv:2: not CSV .*quote not closed"),
-        ("a.jsonl", '{"source": "x"}\n', {}, r"a.jsonl:1: which column is the target\?"),
+        (
+            "a.jsonl",
+            '{"source": "x"}\n',
+            {},
+            r"a.jsonl:1: which column is the target\? There is only source$",
+        ),
         (
             "a.jsonl",
             '{"source": "x", "target": "y"}\n{"source": "x", "tarjet": "y"}\n',
