@@ -13,7 +13,7 @@ The contract between a benchmark and the script of a peer:
   then `rounds` times, one script after the other, in an order shuffled in each round; nothing else
   of the benchmark runs meanwhile. Seconds are processor time of the script, with all its threads
   and the children that it has waited for, so that other programs on the machine matter less. They
-  get `OMP_NUM_THREADS=threads`.
+  get `OMP_NUM_THREADS=threads`, and `RAYON_NUM_THREADS` for the tokenizers of Hugging Face.
 - `report(...)` prints one row per job and script: units per second, how many times as fast as the
   first script that knows the job (computed within each round; median and range), and on how many
   outputs both agree. The load of the machine stands below the table.
@@ -92,7 +92,7 @@ class _Script:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+            env=os.environ | {"OMP_NUM_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)},
         )
         self.jobs: list[str] = self._reply()
 

@@ -1,6 +1,8 @@
 """Start a training run in a folder, or resume it."""
 
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import date
 from itertools import count
@@ -26,6 +28,8 @@ from regard.training.state import Position
 from regard.training.stored_runs.data_cache import DataCache, cache_key, default_cache
 from regard.training.stored_runs.model_card import write_card
 
+RARE = 200_000
+"""How many new objects there are between two garbage collections while data is prepared."""
 EXAMPLES = ("data", "valid")
 """Options whose values may be examples in memory."""
 
@@ -141,7 +145,8 @@ def _prepare_or_restore(
     place = default_cache() if data_cache is True else data_cache
     key = cache_key(spec, data, seed) if place else None
     if not place or key is None:
-        return spec.prepare(data, folder.data, seed)
+        with _rare_garbage_collection():
+            return spec.prepare(data, folder.data, seed)
     cache, before = DataCache(Path(place)), _fingerprint(data)
     try:
         restored = cache.restore(key[0], folder.data)
@@ -150,13 +155,25 @@ def _prepare_or_restore(
             return restored
     except (OSError, RegardError) as error:
         log(f"the prepared data of other runs cannot be used: {error}")
-    report = spec.prepare(data, folder.data, seed)
+    with _rare_garbage_collection():
+        report = spec.prepare(data, folder.data, seed)
     if load_size(folder.data) is None and before == _fingerprint(data):
         try:
             cache.store(*key, folder.data, report, keep=folder.prepared.name)
         except (OSError, RegardError) as error:
             log(f"the prepared data is not cached: {error}")
     return report
+
+
+@contextmanager
+def _rare_garbage_collection() -> Iterator[None]:
+    """Around work that makes many objects without cycles: to look for them takes a fifth of it."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], RARE) if before[0] else 0, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _is_ready(folder: RunFolder, files: str | None, log: Callable[[str], None]) -> bool:

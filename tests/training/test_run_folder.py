@@ -1,6 +1,7 @@
 """Run folders: in use, foreign, of other options, on a full disk."""
 
 import errno
+import gc
 import json
 import os
 
@@ -279,3 +280,18 @@ def test_the_config_of_a_run_serves_as_a_config_file(classify, tmp_path, capsys)
     capsys.readouterr()
     assert main(["train", "tag", "--config", config]) == 2
     assert "is the config of another task" in capsys.readouterr().err
+
+
+def test_garbage_is_collected_as_before_once_data_is_prepared(classify, tmp_path):
+    before = gc.get_threshold()
+    seen = []
+    train_run(
+        "classify",
+        {**classify, "steps": 1},
+        tmp_path / "run",
+        log=lambda line: seen.append(gc.get_threshold()),
+    )
+    (tmp_path / "empty.tsv").write_text("")
+    with pytest.raises(RegardError):
+        train_run("classify", {"data": [str(tmp_path / "empty.tsv")]}, tmp_path / "other")
+    assert {*seen, gc.get_threshold()} == {before}

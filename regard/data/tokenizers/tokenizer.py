@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,8 @@ class Tokenizer:
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The numbers alone of several texts: the fast way, for training."""
         if self.kind in WORD_LEVEL:
+            return self._ids_by_word(texts)
+        if self.kind in ("bpe", "unigram"):
             return self._ids_by_piece(texts)
         # Sentences with several translations stand one after the other in many corpora.
         distinct = dict.fromkeys(texts)
@@ -125,7 +128,16 @@ class Tokenizer:
         return [list(known[text]) for text in texts]
 
     def _ids_by_piece(self, texts: Sequence[str]) -> list[list[int]]:
-        """The same, since words never reach beyond a space: each distinct piece is read once."""
+        """The same, since no token reaches beyond a space: each distinct word is read once.
+
+        That is so where single spaces stand between words; other texts are read as a whole.
+        """
+        rows = [words if (words := text.split(" ")) == text.split() else [text] for text in texts]
+        read = self._read_pieces(chain.from_iterable(rows))
+        return [list(chain.from_iterable(map(read.__getitem__, row))) for row in rows]
+
+    def _ids_by_word(self, texts: Sequence[str]) -> list[list[int]]:
+        """The same for tokenizers most of whose tokens are whole words."""
         rows = [text.split(" ") for text in texts]
         numbers: list[list[Any]] = [list(map(self._words.get, row)) for row in rows]
         # Most pieces are one known token; the tokens of the others are put in their place.

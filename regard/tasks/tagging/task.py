@@ -4,6 +4,8 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +19,7 @@ from regard.data.corpus import CHUNK, Corpus
 from regard.data.plausibility import check_tags
 from regard.data.shared_batches import map_batches
 from regard.data.tags import marks_spans, parse_tag, tag_scheme, to_bio
-from regard.data.tokenizers.tokenizer import UNK, Encoded, Tokenizer
+from regard.data.tokenizers.tokenizer import PAD, UNK, Encoded, Tokenizer
 from regard.data.tokenizers.vectors import SavedVectors
 from regard.devices import to_device
 from regard.errors import OptionError, RegardError
@@ -255,7 +257,7 @@ class Tagging:
         sentences: Sequence[Sequence[str] | np.ndarray],
         *,
         probabilities: bool = True,
-        budget: int = 8192,
+        budget: int = 2048,
     ) -> list[TaggedSentence]:
         """The tags of each sentence, in order, with their probabilities if these are needed."""
         pieces = [(i, words) for i, whole in enumerate(sentences) for words in self.split(whole)]
@@ -318,14 +320,18 @@ class Tagging:
         """Word numbers, lengths, and the numbers of the characters of each word."""
         if self.pretrained is not None:
             return self._encode_tokens(sentences)
-        ids = [np.array(encoded.ids) for encoded in self.tokenizer.encode_words_batch(sentences)]
-        words, lengths = pad(ids)
-        characters = torch.zeros(*words.shape, MAX_LETTERS, dtype=torch.long)
-        for row, sentence in enumerate(sentences):
-            for column, word in enumerate(sentence):
-                numbers = [self._letter_number(letter) for letter in word[:MAX_LETTERS]]
-                characters[row, column, : len(numbers)] = torch.tensor(numbers)
-        return words, lengths, characters
+        # Each distinct word is looked up once; place 0 is padding.
+        words = dict.fromkeys(chain.from_iterable(sentences))
+        places = {word: place for place, word in enumerate(words, 1)}
+        ids = torch.tensor([PAD, *self.tokenizer.encode_words(list(places)).ids])
+        letters = np.zeros((len(places) + 1, MAX_LETTERS), dtype=np.int64)
+        for word, place in places.items():
+            numbers = [self._letter_numbers.get(letter, UNK) for letter in word[:MAX_LETTERS]]
+            letters[place, : len(numbers)] = numbers
+        by_place, lengths = pad(
+            [np.array([places[word] for word in row], dtype=np.int64) for row in sentences]
+        )
+        return ids[by_place], lengths, torch.from_numpy(letters)[by_place]
 
     def _encode_tokens(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
         """The first token of each word, the number of words, and all tokens of each word."""
@@ -347,8 +353,9 @@ class Tagging:
         """A long sentence in parts that the model reads one by one."""
         return split_sentence(whole, self.words, self.pretrained)
 
-    def _letter_number(self, letter: str) -> int:
-        return self.characters.number(letter) + 2 if letter in self.characters else UNK
+    @cached_property
+    def _letter_numbers(self) -> dict[str, int]:
+        return {letter: number for number, letter in enumerate(self.characters.names, 2)}
 
 
 def transitions(names: Sequence[str]) -> tuple[Tensor | None, Tensor | None]:

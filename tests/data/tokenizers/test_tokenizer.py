@@ -206,7 +206,7 @@ def test_whitespace_takes_words_as_they_stand_and_special_spellings_as_unknown(t
     assert loaded.encode_words(["i.e.", "<bos>"]).ids[1] == UNK
 
 
-@pytest.mark.parametrize("kind", ["word", "whitespace"])
+@pytest.mark.parametrize("kind", ["word", "whitespace", "bpe", "unigram"])
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_tokens_piece_by_piece_are_those_of_the_whole_text(kind: str, lowercase: bool) -> None:
     learned = ["The cat, 'sat' on 12mats .", "Ünï ΑΣ Σ <unk> \u4f60\u597d \u3042\u30a2 a\u0301b"]
@@ -222,9 +222,10 @@ def test_tokens_piece_by_piece_are_those_of_the_whole_text(kind: str, lowercase:
     check()
 
 
-def test_a_tokenizer_remembers_a_bounded_number_of_short_pieces(monkeypatch) -> None:
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_a_tokenizer_remembers_a_bounded_number_of_short_pieces(kind, monkeypatch) -> None:
     monkeypatch.setattr("regard.data.tokenizers.tokenizer.MAX_KNOWN", 5)
-    tokenizer = Tokenizer.train("word", ["a b c d e f g h"], 100)
+    tokenizer = Tokenizer.train(kind, ["a b c d e f g h"], 300)
     text = "a b c d e f g h " + "z" * 100
     for part in (text, "a b", "h g f e d", text):
         assert tokenizer.ids([part])[0] == tokenizer.encode(part).ids
