@@ -25,8 +25,8 @@ HEADER = """\
 
 Regard itself is under the Apache License 2.0. These are the packages of `requirements.lock`: what
 Regard needs at run time, its extras, and the tools of its tests. Only those in bold come with
-`pip install regard`. The extra `ray` is not locked: its tests run where Ray (Apache-2.0) is installed. The
-licences are those that the packages state; `make lock` writes this page.
+`pip install regard`. The extra `ray` is not locked: its tests run where Ray (Apache-2.0) is
+installed. The licences are those that the packages state; `make lock` writes this page.
 
 | package | version | licence |
 | --- | --- | --- |
