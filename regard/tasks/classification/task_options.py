@@ -18,7 +18,7 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "average": 5,
     "word_ngrams": 2,
 }
-PRETRAINED_DEFAULTS: dict[str, Any] = {**pretrained_options.DEFAULTS, "word_ngrams": 0}
+PRETRAINED_DEFAULTS: dict[str, Any] = {**pretrained_options.ENCODER_DEFAULTS, "word_ngrams": 0}
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ClassificationData:
     """Weights of labels in the loss; balanced: rare labels count as much as frequent ones."""
     pretrained: str | None = None
     """Folder of a pretrained encoder of the BERT family to train further. It determines the
-    tokenizer and the sizes, and changes defaults: 3 epochs, learning rate 5e-5 with linear decay,
+    tokenizer and the sizes, and changes defaults: 3 epochs, learning rate 1e-4 with linear decay,
     dropout 0.1."""
     freeze_layers: Annotated[int, between(0, 1000)] = 0
     """Number of lowest blocks of a pretrained encoder that are frozen, with its word vectors."""

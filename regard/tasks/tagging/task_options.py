@@ -17,7 +17,7 @@ TRAINING_DEFAULTS: dict[str, Any] = {
     "label_smoothing": 0.1,
     "average": 3,
 }
-PRETRAINED_DEFAULTS: dict[str, Any] = {**pretrained_options.DEFAULTS, "crf": False}
+PRETRAINED_DEFAULTS: dict[str, Any] = {**pretrained_options.ENCODER_DEFAULTS, "crf": False}
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TaggingData:
     """Probability that a word is replaced by the unknown token in training."""
     pretrained: str | None = None
     """Folder of a pretrained encoder of the BERT family to train further. It determines the
-    tokenizer and the sizes, and changes defaults: 3 epochs, learning rate 5e-5 with linear decay,
+    tokenizer and the sizes, and changes defaults: 3 epochs, learning rate 1e-4 with linear decay,
     dropout 0.1, no CRF."""
     freeze_layers: Annotated[int, between(0, 1000)] = 0
     """Number of lowest blocks of a pretrained encoder that are frozen, with its word vectors."""

@@ -19,6 +19,8 @@ DEFAULTS: dict[str, Any] = {
 }
 """Options with other defaults where a pretrained model is trained further: small steps, few
 epochs, and a rate that falls to zero (Devlin et al., 2019)."""
+ENCODER_DEFAULTS: dict[str, Any] = {**DEFAULTS, "learning_rate": 1e-4}
+"""Those of encoders: MiniLM learns more with this rate (docs/benchmarks/learning.md)."""
 
 
 @runtime_checkable
