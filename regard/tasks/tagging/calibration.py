@@ -51,13 +51,12 @@ def calibrate(task: "Tagging", model: "AnyTagger") -> str:
     gold = [tuple(names[number] for number in tags) for tags in corpus.column("tags")]
     pieces = [(i, words) for i, whole in enumerate(sentences) for words in task.split(whole)]
     batches = _score(task, model, [words for _, words in pieces])
+    unit = to_device(torch.eye(len(names))[outside], model)
     values = []
     for shift in SHIFTS:
         tags: list[tuple[str, ...]] = [()] * len(pieces)
         for batch in batches:
-            shifted = batch.logits.clone()
-            shifted[..., outside] -= shift
-            found = task.decode(model, shifted, batch.lengths, None)
+            found = task.decode(model, batch.logits - shift * unit, batch.lengths, None)
             for i, one in zip(batch.pieces.tolist(), found, strict=True):
                 tags[i] = one.tags
         predicted: list[tuple[str, ...]] = [()] * len(sentences)
@@ -67,7 +66,7 @@ def calibrate(task: "Tagging", model: "AnyTagger") -> str:
     best = choose_shift(values)
     if not best:
         return ""
-    model.decision.bias[outside] -= SHIFTS[best]
+    model.decision.bias.copy_(model.decision.bias - SHIFTS[best] * unit)
     return (
         f"O is {SHIFTS[best]:.2f} less likely, in log-odds: entity F1 {values[0]:.3f} -> "
         f"{values[best]:.3f} on the validation data, by which this was chosen"
