@@ -43,7 +43,7 @@ def test_help_shows_every_option_with_its_default(task, capsys):
     with pytest.raises(SystemExit) as exit_code:
         main(["train", task, "--help"])
     assert exit_code.value.code == 0
-    text = capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())
     kind = TASKS[task]
     for config in (kind.data, kind.model, TrainingConfig):
         for field in fields(config):

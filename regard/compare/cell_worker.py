@@ -23,14 +23,12 @@ from regard.errors import RegardError
 from regard.inference.load_run import load
 from regard.metrics.bootstrap import resample_counts
 from regard.metrics.tally import Tally
-from regard.tasks.task import Evaluation
+from regard.tasks.task import OUTPUT_NAMES, Evaluation
 from regard.training.loop import Progress
 from regard.training.run import train_run
 
 RESAMPLES = 1000
 """Resamples of the test sentences; the same in every training, so that tests can be paired."""
-OUTPUTS = ("predicted", "translation")
-"""What tasks call an output in the lines of an evaluation."""
 STOPPED = 75
 """Exit code of a worker that was stopped and can resume (EX_TEMPFAIL)."""
 
@@ -104,7 +102,7 @@ def accuracy_of_one_answer(evaluation: Evaluation) -> float | None:
 
 def gives_one_answer(lines: Sequence[Mapping[str, Any]]) -> bool:
     """Whether all examples got the same output: a label, a text, or tags that are all the same."""
-    outputs = [line[name] for line in lines for name in OUTPUTS if name in line]
+    outputs = [line[name] for line in lines for name in OUTPUT_NAMES if name in line]
     answers = {part for one in outputs for part in ([one] if isinstance(one, str) else one)}
     return len(outputs) > 1 and len(answers) <= 1
 

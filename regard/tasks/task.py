@@ -33,6 +33,10 @@ class Sample(NamedTuple):
     predicted: str
 
 
+OUTPUT_NAMES = ("predicted", "translation")
+"""What the output is called in the `lines` of an evaluation."""
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """The metrics of a model on a corpus."""

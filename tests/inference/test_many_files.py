@@ -214,6 +214,21 @@ def test_a_killed_command_resumes(runs, corpus, tmp_path, monkeypatch):
     assert outputs(out) == expected
 
 
+def test_outputs_that_a_killed_command_had_begun_are_removed(runs, tmp_path):
+    (tmp_path / "texts.txt").write_text("the film\n")
+    command = work(runs["translation"]), str(tmp_path / "texts.txt"), tmp_path / "out"
+    process_files(*command, Engine(jobs=1))
+    (tmp_path / "out" / "texts.txt").unlink()
+    for name in ("texts.txt.123.part", "texts.txt.part"):
+        (tmp_path / "out" / name).write_text("half")
+        if name == "texts.txt.part":  # of somebody else
+            with pytest.raises(RegardError, match=r"texts\.txt\.part: is not an output"):
+                process_files(*command, Engine(jobs=1))
+            (tmp_path / "out" / name).unlink()
+    process_files(*command, Engine(jobs=1))
+    assert outputs(tmp_path / "out").keys() == {"texts.txt"}
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_on_ray_the_output_is_the_same_though_a_worker_and_the_command_are_killed(
     runs, corpus, tmp_path, monkeypatch

@@ -268,7 +268,7 @@ def test_a_config_without_an_option_that_came_later_is_read_with_its_default(cla
     assert position.finished
     assert_same(everything(out), everything(whole))
     assert load(out)(["the film"]) == load(whole)(["the film"])
-    with pytest.raises(RegardError, match="its bf16 is None, not True"):
+    with pytest.raises(RegardError, match="its bf16 is the default, not True"):
         train_run("classify", classify | {"bf16": True}, out)
 
 

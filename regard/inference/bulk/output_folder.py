@@ -56,6 +56,7 @@ class OutputFolder:
                     "folder"
                 ) from None
             self._check_job({"format": FORMAT, **job})
+            self._remove_partial_outputs(files)
             yield
 
     def finished(self, file: InputFile) -> Summary | None:
@@ -105,6 +106,13 @@ class OutputFolder:
             "fingerprint": file.fingerprint,
             "digest": file_digest(self.path / file.output),
         }
+
+    def _remove_partial_outputs(self, files: Sequence[InputFile]) -> None:
+        """Remove what a killed process had begun to write: only one that has the lock writes it."""
+        outputs = {file.output for file in files}
+        for path in self.path.iterdir():
+            if is_partial_file(path) and path.name.rsplit(".", 2)[0] in outputs:
+                path.unlink()
 
     def _check_job(self, job: dict[str, Any]) -> None:
         path = self._state / "job.json"
