@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -160,7 +160,7 @@ def _table(trace: Any, position: int | None, name: str) -> list[str]:
     import numpy as np
 
     from regard.inference.explain.explainers import EXPLAINERS
-    from regard.show.text_width import fit_table, terminal_width, truncate
+    from regard.show.text_width import fit_table, terminal_width, truncate, wrap_beside
 
     rows = {row.method: row for row in trace.attributions if row.output == position}
     columns = {method: EXPLAINERS[method].column for method in EXPLAINERS if method in rows}
@@ -172,12 +172,10 @@ def _table(trace: Any, position: int | None, name: str) -> list[str]:
         table.append(
             [truncate(token, 20), *(_cell(rows[m].values[i], largest[m]) for m in methods)]
         )
-    legend = ((columns[method], EXPLAINERS[method].meaning) for method in methods)
-    return [
-        *fit_table(table, terminal_width()),
-        "",
-        *(f"{name:12}{meaning}" for name, meaning in legend if meaning),
-    ]
+    width = terminal_width()
+    legend = [(columns[method], EXPLAINERS[method].meaning) for method in methods]
+    rows = [wrap_beside(name, meaning, 12, width) for name, meaning in legend if meaning]
+    return [*fit_table(table, width), "", *chain.from_iterable(rows)]
 
 
 def _token_names(tokens: Sequence[Any]) -> list[str]:

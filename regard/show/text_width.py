@@ -145,3 +145,13 @@ def wrap(text: str, width: int) -> list[str]:
                 lines.append("")
             lines[-1] += character
     return [line for line in lines if line] or [""]
+
+
+def wrap_beside(name: str, text: str, indent: int, width: int) -> list[str]:
+    """A name and, from column `indent` on, a text that is folded to `width`.
+
+    >>> wrap_beside("by values", "gradient with the weights held constant", 11, 32)
+    ['by values  gradient with the', '           weights held constant']
+    """
+    lines = wrap(text, max(width - indent, 20))
+    return [align_left(name if i == 0 else "", indent) + line for i, line in enumerate(lines)]

@@ -51,10 +51,13 @@ def _doctor(chosen: argparse.Namespace) -> int:
 
         print(json.dumps([finding._asdict() for finding in findings], ensure_ascii=False))
     else:
+        from regard.show.text_width import terminal_width, wrap_beside
+
         for finding in findings:
-            print(f"{finding.name:14}{finding.value}")
+            lines = wrap_beside(finding.name, finding.value, 14, terminal_width())
             if finding.advice:
-                print(f"{'':14}→ {finding.advice}")
+                lines += wrap_beside("", f"→ {finding.advice}", 14, terminal_width())
+            print("\n".join(lines))
         if not _needs_attention(findings):
             print("everything is in order")
     return int(_needs_attention(findings))
