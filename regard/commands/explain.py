@@ -174,8 +174,8 @@ def _table(trace: Any, position: int | None, name: str) -> list[str]:
         )
     width = terminal_width()
     legend = [(columns[method], EXPLAINERS[method].meaning) for method in methods]
-    rows = [wrap_beside(name, meaning, 12, width) for name, meaning in legend if meaning]
-    return [*fit_table(table, width), "", *chain.from_iterable(rows)]
+    lines = [wrap_beside(name, meaning, 12, width) for name, meaning in legend if meaning]
+    return [*fit_table(table, width), "", *chain.from_iterable(lines)]
 
 
 def _token_names(tokens: Sequence[Any]) -> list[str]:
