@@ -53,6 +53,8 @@ class Budget:
     def __str__(self) -> str:
         if self.unit == "default":
             return "the default number of epochs"
+        if self.unit == "minutes" and self.amount < 1:
+            return f"{60 * self.amount:g} seconds"
         unit = self.unit[:-1] if self.amount == 1 else self.unit
         return f"{self.amount:g} {unit}" if unit[:6] == "minute" else f"{self.amount:,.0f} {unit}"
 

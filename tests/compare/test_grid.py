@@ -91,7 +91,7 @@ def test_budgets(text, options):
 
 def test_budgets_in_words():
     words = {"epochs=1": "1 epoch", "steps=2000": "2,000 steps", "90s": "1.5 minutes"}
-    words |= {"1m": "1 minute", "tokens=1": "1 token"}
+    words |= {"1m": "1 minute", "tokens=1": "1 token", "4s": "4 seconds", "0.05m": "3 seconds"}
     assert {text: str(parse_budget(text)) for text in words} == words
 
 
