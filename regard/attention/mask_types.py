@@ -119,22 +119,24 @@ def _check_leading(what: str, batch: Shape, shape: Shape) -> None:
 
 @dataclass(frozen=True)
 class Causal(Mask):
-    """Key j is open to the query at position i if j ≤ i."""
+    """Key j is open to the query at position i if j ≤ i, or, without the present, if j < i."""
+
+    present: bool = True
 
     def block(self, shape: Shape, rows: range, columns: range, device: Device = None) -> Open:
         query, key = _positions(shape, rows, columns, device)
-        return key <= query
+        return key <= query if self.present else key < query
 
     def reach(self, queries: int, keys: int, rows: range) -> range:
-        return range(max(0, rows.stop + keys - queries))
+        return range(max(0, rows.stop + keys - queries - (not self.present)))
 
     def spans(self, shape: Shape, device: Device = None) -> Spans | None:
         query, _ = _positions(shape, range(shape[-2]), range(0), device)
-        stop = (query[:, 0] + 1).clamp(min=0)
+        stop = (query[:, 0] + int(self.present)).clamp(min=0)
         return torch.zeros_like(stop), stop
 
     def __repr__(self) -> str:
-        return "causal()"
+        return "causal()" if self.present else "past()"
 
 
 @dataclass(frozen=True)

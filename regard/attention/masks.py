@@ -44,6 +44,7 @@ __all__ = [
     "documents",
     "lengths",
     "others",
+    "past",
     "prefix",
     "window",
 ]
@@ -52,6 +53,16 @@ __all__ = [
 def causal() -> Mask:
     """Only the past and the present: no query attends to later keys."""
     return Causal()
+
+
+def past() -> Mask:
+    """Only the past: no query attends to its own position or to later keys.
+
+    >>> print(past().draw(2, 2))
+    · ·
+    █ ·
+    """
+    return Causal(present=False)
 
 
 def lengths(number: Int[Tensor, "*b"] | Sequence[int]) -> Mask:

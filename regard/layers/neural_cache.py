@@ -67,7 +67,7 @@ def read_cache(
     # every state but the newest has a next word; the first word of a text follows no state
     known = torch.cat([cache.words, words], 1)
     known = known[:, known.shape[1] - (keys.shape[1] - 1) :]
-    mask = masks.causal() & masks.others() & masks.window(cache.size + 1)
+    mask = masks.past() & masks.window(cache.size + 1)
     attended = attend(queries * cache.sharpness, keys, keys, mask, score="dot", need_weights=True)
     assert attended.weights is not None
     reading = CacheReading(known, attended.weights[:, :, : known.shape[1]])

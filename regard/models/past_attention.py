@@ -85,7 +85,7 @@ class PastAttention(nn.Module):
             key, value, predict = self.parts(memory).chunk(3, -1)
         new = past.shape[1]
         # keys are the states before the current one, at most `window` of them
-        mask = masks.causal() & masks.others() & masks.window(self.window + 1)
+        mask = masks.past() & masks.window(self.window + 1)
         attended = attend(
             key[:, new:],
             key,

@@ -22,6 +22,7 @@ N = [3, 0]
 IDS = [[0, 0, 1, 1, 1, 2, 2], [0, 0, 0, 0, 0, 0, 1]]
 CASES = [
     ("causal()", masks.causal(), lambda b, i, j: j <= i),
+    ("past()", masks.past(), lambda b, i, j: j < i),
     ("lengths([3, 0])", masks.lengths(N), lambda b, i, j: j < N[b]),
     ("window(2)", masks.window(2), lambda b, i, j: abs(i - j) < 2),
     ("prefix(2)", masks.prefix(2), lambda b, i, j: j < 2),
@@ -76,6 +77,8 @@ def test_causal_lengths_and_window_have_spans():
         masks.lengths(N),
         masks.window(2),
         masks.causal() & masks.window(2),
+        masks.past(),
+        masks.past() & masks.window(3),
     ):
         assert mask.spans((2, 5, 7)) is not None
 

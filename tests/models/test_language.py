@@ -187,3 +187,20 @@ def test_mistakes_are_named(shapes_unchecked) -> None:
         language(first="zeros")
     with pytest.raises(RegardError, match="window: expected 1 or more and at most 65536, got 0"):
         language(attention="dot", window=0)
+
+
+def test_attention_to_past_states_makes_no_matrix_of_all_pairs(monkeypatch):
+    """Its mask is a run of keys for each query, so that long texts take memory in their length."""
+    from regard.attention import attend
+
+    calls = []
+
+    def spy(*arguments, **options):
+        calls.append(options)
+        return compute(*arguments, **options)
+
+    compute = attend.additive_attention
+    monkeypatch.setattr(attend, "additive_attention", spy)
+    model = LanguageModel(LanguageConfig(width=8, window=3), 11)
+    model(torch.randint(4, 11, (2, 9)), model.start(2))
+    assert [(call["mask"], call["spans"] is None) for call in calls] == [(None, False)]
