@@ -1,5 +1,6 @@
 """The language model against loops from the equations; texts in pieces against texts in one."""
 
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.models import LanguageModel, LanguageState, detach_state
+from regard.models import LanguageConfig, LanguageModel, LanguageState, detach_state
 from regard.models.past_attention import PastAttention
 from tests.models.catalogue import FEATURES, LANGUAGES, TARGET_WORDS, WIDTH, ids, language
 
@@ -191,9 +192,7 @@ def test_mistakes_are_named(shapes_unchecked) -> None:
 
 def test_attention_to_past_states_makes_no_matrix_of_all_pairs(monkeypatch):
     """Its mask is a run of keys for each query, so that long texts take memory in their length."""
-    from regard.attention import attend
-
-    calls = []
+    attend, calls = import_module("regard.attention.attend"), []
 
     def spy(*arguments, **options):
         calls.append(options)
