@@ -229,6 +229,7 @@ def test_outputs_that_a_killed_command_had_begun_are_removed(runs, tmp_path):
     assert outputs(tmp_path / "out").keys() == {"texts.txt"}
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")  # Ray warns itself
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_on_ray_the_output_is_the_same_though_a_worker_and_the_command_are_killed(
     runs, corpus, tmp_path, monkeypatch
