@@ -47,7 +47,6 @@ from regard.tasks.translation.guided_alignment import (
     token_weights,
     with_links,
 )
-from regard.tasks.translation.predictions import translate_texts, with_copied_numbers
 from regard.tasks.translation.pretrained_model import copy_translator, load_translator
 from regard.tasks.translation.task_options import (
     Decoding,
@@ -55,6 +54,7 @@ from regard.tasks.translation.task_options import (
     TranslationData,
     TranslationEvaluation,
 )
+from regard.tasks.translation.translate_texts import translate_texts, with_copied_numbers
 
 
 class Batch(NamedTuple):
