@@ -74,7 +74,7 @@ def run(setting: Setting) -> Finding:
                 evaluate_every=10**9,
                 **chosen,
             )
-            measured = measure(trained, setting.pick(10, 300, 1000), window)
+            measured = measure(trained, setting.pick(10, 300, 1000), window + 1)
             found.setdefault(window, []).append(measured)
     perplexity: dict[int, Measured] = {w: over_seeds([one[0] for one in found[w]]) for w in found}
     distance = {w: over_seeds([one[1] for one in found[w]]) for w in windows}
@@ -86,7 +86,9 @@ def run(setting: Setting) -> Finding:
     axes = Axis("window (0: no attention)"), Axis("perplexity per word")
     pictures = {"span": line_chart("What a window gains", [series], *axes)}
     where = [
-        Series(names[w], range(w), np.mean([shares for _, _, shares in found[w]], axis=0).tolist())
+        Series(
+            names[w], range(w + 1), np.mean([shares for _, _, shares in found[w]], axis=0).tolist()
+        )
         for w in windows
     ]
     axes = Axis("positions back"), Axis("share of the weight")
