@@ -47,6 +47,8 @@ bench: $(VENV)/bench.stamp ## measure all that needs no corpora: attention, trai
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/decoding.py
+	$(BIN)/python benchmarks/long_sequences.py
+	$(BIN)/python benchmarks/serving_translations.py
 	$(BIN)/python benchmarks/serving.py --clients 64 --seconds 60 --warm-up 10
 
 lock: $(VENV)/dev.stamp ## write requirements.lock and docs/licences.md from what is installed
