@@ -165,7 +165,9 @@ def test_clients_that_do_not_read_are_disconnected(served):
 )
 def test_idle_connections_keep_nobody_out(opening, run):
     with (
-        serve(run, connections=30, connections_per_address=10) as (server, ask),
+        serve(
+            run, connections=30, connections_per_address=10, head_seconds=99.0, idle_seconds=99
+        ) as (server, ask),
         ExitStack() as open,
     ):
         plugs = []
