@@ -32,6 +32,9 @@ ENOUGH = 1.2
 """How many times faster oneDNN has to be."""
 EXACT = 3e-6
 """Relative error of a product that is computed in float32; with factors in bfloat16 it is 3e-3."""
+KEPT_PRODUCTS = 128
+"""How many compiled products oneDNN keeps, one for each combination of sizes. More would only take
+memory, since few batches have equal sizes; its own limit is 1,024."""
 SECONDS = 60
 """How long the measurement may take, with the import of torch."""
 
@@ -42,6 +45,7 @@ def multiply_by(library: Library) -> Iterator[None]:
     if library == "mkl":
         yield
         return
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(KEPT_PRODUCTS))  # read once
     settings = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before = settings.fp32_precision
     settings.fp32_precision = "bf16"

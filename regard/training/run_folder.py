@@ -19,6 +19,8 @@ from regard.training.run_identity import changed_options, unknown_options
 from regard.verified_files import MAX_CONFIG, is_plain, read_json
 
 CONFIG, LOCK = "config.json", "lock"
+MOST_NAMES = 6
+"""Runs of a folder that a message names."""
 FORMAT = 4
 """The number of the run format; raised when older runs would be misread without an error.
 
@@ -137,11 +139,7 @@ class RunFolder:
                 if self.path.is_dir()
                 else "a file, not a run folder"
             )
-            nearest = nearest_run(self.path)
-            cure = f"did you mean {nearest}?" if nearest else "give the folder of a training run"
-            if self.path.is_file():
-                cure += ", and data with --data"
-            raise RegardError(f"{self.path}: {reason}: {cure}") from None
+            raise RegardError(f"{self.path}: {reason}: {_cure(self.path)}") from None
         if not isinstance(config, dict) or not isinstance(config.get("task"), str):
             raise RegardError(f"{self.path / CONFIG}: not the config of a run (no task)")
         written = config.get("format", 1)
@@ -310,17 +308,33 @@ class RunFolder:
                     path.unlink(missing_ok=True)
 
 
+def _cure(path: Path) -> str:
+    """What to do about a path that is not a run."""
+    if path.suffix == ".zip" and path.is_file():
+        return "unpack it, and give the folder that is in it"
+    inside = runs_inside(path)
+    if len(inside) > 1:
+        names = ", ".join(one.name for one in inside[:MOST_NAMES])
+        return f"it contains runs: give one of them ({names}{', …' * (len(inside) > MOST_NAMES)})"
+    nearest = nearest_run(path)
+    cure = f"did you mean {nearest}?" if nearest else "give the folder of a training run"
+    return f"{cure} Data files come after --data" if path.is_file() else cure
+
+
+def runs_inside(path: Path) -> list[Path]:
+    """The runs right inside a folder."""
+    with suppress(OSError):
+        return [child for child in sorted(path.iterdir()) if (child / CONFIG).is_file()]
+    return []
+
+
 def nearest_run(path: Path) -> Path | None:
     """A run whose name is similar to that of a folder which is none; beside it or in runs/."""
-    if path.is_dir():
-        inside = [child for child in sorted(path.iterdir()) if (child / CONFIG).is_file()]
-        if len(inside) == 1:
-            return inside[0]
+    if len(inside := runs_inside(path)) == 1:
+        return inside[0]
     candidates: dict[str, Path] = {}
     for folder in (Path("runs"), path.parent):
-        with suppress(OSError):
-            runs = (child for child in sorted(folder.iterdir()) if (child / CONFIG).is_file())
-            candidates |= {child.name: child for child in runs}
+        candidates |= {run.name: run for run in runs_inside(folder)}
     name = nearest_name(path.name, candidates)
     return candidates[name] if name is not None else None
 

@@ -74,7 +74,7 @@ def test_it_begins_with_aligned_facts_and_ends_with_a_summary(data, tmp_path, ca
         (
             0.44,
             {"bad": 60, "good": 40},
-            "no better than always answering 'bad' (60.0 %): train lon",
+            "not surely better than always answering 'bad' (60.0 % of the data): train longer, ",
         ),
         (0.61, {"bad": 60, "good": 40}, ""),
         (None, {"bad": 60, "good": 40}, ""),

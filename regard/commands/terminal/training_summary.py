@@ -114,8 +114,8 @@ def hint(run: "RunSummary") -> str:
     if accuracy.get("low") is None or accuracy["low"] > share:
         return ""
     return (
-        f"no better than always answering {label!r} ({100 * share:.1f} %): train longer, for "
-        "example with --patience 30 --epochs 100, or on more data"
+        f"not surely better than always answering {label!r} ({100 * share:.1f} % of the data): "
+        "train longer, for example with --patience 30 --epochs 100, or on more data"
     )
 
 

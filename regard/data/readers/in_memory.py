@@ -158,7 +158,7 @@ def _is_column(part: object) -> bool:
 def _check_equal(sizes: Sequence[int], name: str) -> None:
     if len(set(sizes)) > 1:
         counts = ", ".join(f"{size:,}" for size in sizes)
-        raise RegardError(f"{name}: columns of {counts} values: expected as many in each")
+        raise RegardError(f"{name}: its columns have different lengths: {counts}")
 
 
 def _frame_records(frame: Any) -> Iterator[Mapping[str, object]]:

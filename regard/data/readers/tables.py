@@ -212,7 +212,7 @@ def _json_records(source: Source) -> Iterator[tuple[int, Mapping[str, object] | 
             record = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise RegardError(
-                f"{where}: not JSON ({error}): expected one object per line"
+                f"{where}: not JSON in one line ({error}): expected one object per line"
             ) from error
         if not isinstance(record, dict):
             kind = "an array" if isinstance(record, list) else f"{type(record).__name__}"

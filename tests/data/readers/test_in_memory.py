@@ -123,7 +123,7 @@ def test_columns_are_reported_and_only_named_ones_count_as_guessed():
         (["one text", "another"], r"data\[0\]: 1 value: expected \(text, label\)"),
         ([("a", "x"), ("b",)], r"data\[1\]: 1 value: expected \(text, label\)"),
         ([("a", "x", "y")] * 2, r"data\[0\]: 3 columns without names"),
-        ((["a", "b"], ["x"]), "data: columns of 2, 1 values: expected as many in each"),
+        ((["a", "b"], ["x"]), "data: its columns have different lengths: 2, 1"),
         ({"text": "a", "label": "x"}, "data: one record: expected a list of records"),
         (iter(()), "data: no examples: expected at least one"),
         ([("a", "x"), (["b"], "y")], r"data\[1\]: the text column holds a list: expected text"),
