@@ -59,7 +59,7 @@ def from_transformers(
             attention = _Attention("source", "text", "source")
         for layer, weights in enumerate(output.get(field) or ()):
             if weights is not None:
-                heads = weights[row].double().cpu().numpy()
+                heads = weights[row].cpu().double().numpy()
                 looks += _layer_looks(heads, layer, attention, tokens, tokenizer)
     if not looks:
         raise ValueError(f"{type(model).__name__} returned no attention weights: nothing to show")

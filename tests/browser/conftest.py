@@ -21,7 +21,7 @@ TRANSFORMER = {"model": "transformer", "layers": 2, "heads": 2}
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "pairs": ("translation", {}),
     "stack": ("translation", TRANSFORMER),
-    "prose": ("language", {"attention": "dot", "learning_rate": 0.01, "steps": 3}),
+    "prose": ("language", {"attention": "dot", "learning_rate": 0.01, "steps": 3, "ngrams": 0}),
     "views": ("classify", {}),
     "asking": ("classify", {"pooling": "fixed", "queries": 2, "encoder": "none"}),
     "names": ("tag", {"encoder": "transformer", "layers": 1, "heads": 2, "experts": 3}),

@@ -448,8 +448,8 @@ def fit_network_weight(task: Classification, model: Classifier, votes: NaiveBaye
             task.log_likelihoods(logits * float(weight) + voted, batch.labels) - without
             for weight in NETWORK_WEIGHTS
         ]
-        alone.append(without.double().cpu())
-        gains.append(torch.stack(rows, 1).double().cpu())
+        alone.append(without.cpu().double())
+        gains.append(torch.stack(rows, 1).cpu().double())
     gain = torch.cat(gains)
     sure = gain.sum(0) - (gain - gain.mean(0)).square().sum(0).sqrt()
     best = int(sure.argmax())
