@@ -25,7 +25,7 @@ from tests.training.test_resume import command, states
 from tests.training.tiny import OPTIONS, assert_same, everything, write_data
 
 STILL = {"dropout": 0.0, "learning_rate": 0.05, "average": 1}
-LONG = {"steps": 150, "evaluate_every": 40, "patience": 99, "save_every": 5}
+LONG = {"steps": 400, "evaluate_every": 40, "patience": 99, "save_every": 5}
 
 
 class Batch(NamedTuple):
