@@ -45,7 +45,8 @@ def multiply_by(library: Library) -> Iterator[None]:
     if library == "mkl":
         yield
         return
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(KEPT_PRODUCTS))  # read once
+    # oneDNN reads this when it multiplies for the first time
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(KEPT_PRODUCTS))
     settings = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before = settings.fp32_precision
     settings.fp32_precision = "bf16"

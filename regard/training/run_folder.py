@@ -318,7 +318,7 @@ def _cure(path: Path) -> str:
         return f"it contains runs: give one of them ({names}{', …' * (len(inside) > MOST_NAMES)})"
     nearest = nearest_run(path)
     cure = f"did you mean {nearest}?" if nearest else "give the folder of a training run"
-    return f"{cure} Data files come after --data" if path.is_file() else cure
+    return f"{cure} (data files come after --data)" if path.is_file() else cure
 
 
 def runs_inside(path: Path) -> list[Path]:
